@@ -1,0 +1,44 @@
+"""The Python interface; the command line calls the same functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from iqrl.methods import resolve
+from iqrl.results import Result
+from iqrl.train.store import RunStore
+from iqrl.train.training import Display, train_run
+
+
+def train(
+    task: str,
+    method: str = "iq",
+    *,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    display: Display = lambda progress: None,
+    **settings: Any,
+) -> Result:
+    """Train `method` on `task` and return curves and agents.
+
+    `settings` are the fields of `iqrl.Run`, the same as the flags of `iqrl train`. With `out`, the run
+    is saved in that directory and continued from there if it was interrupted.
+
+    >>> result = train("CartPole-v0", "iq", buffer_size=1, steps=2000, seeds=2)
+    >>> result.returns.shape
+    (2, 40)
+    >>> int(result.agents[0].predict([0.0, 0.0, 0.0, 0.0])) in (0, 1)
+    True
+    """
+    run = resolve(task, method, preset, **settings)
+    store = None if out is None else RunStore.create(out, run)
+    return train_run(run, store, display)
+
+
+def resume(path: str | Path, *, steps: int | None = None, display: Display = lambda progress: None) -> Result:
+    """Continue a saved run to its last step, or to `steps` if that is more."""
+    store = RunStore.open(path)
+    if steps is not None:
+        store.extend(steps)
+    return train_run(store.run, store, display)

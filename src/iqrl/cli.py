@@ -1,0 +1,298 @@
+"""The command line, derived from `iqrl.config.Run`; no logic of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+import types
+import typing
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+# One thread per run: the products are too small to share, and a study runs one run per core.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+
+from iqrl.config import GROUPS, OPTIONS, TYPES, check_names, fields_of
+from iqrl.errors import BadInput, RunFailed, unknown
+
+DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message[0].lower()}{message[1:].rstrip('.')}; see {self.prog} --help.")
+
+    def known_flags(self) -> list[str]:
+        return [flag for action in self._actions for flag in action.option_strings]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 done, 2 bad input, 1 failed while running, 130 interrupted."""
+    try:
+        parser, commands = build_parser()
+        options, rest = parser.parse_known_args(arguments)
+        if rest:
+            flags = commands[options.command].known_flags() if options.command else parser.known_flags()
+            raise unknown("argument", rest[0], [flag for flag in flags if flag.startswith("--")])
+        if options.command is None:
+            parser.print_help()
+            return 0
+        COMMANDS[options.command](options)
+        return 0
+    except BadInput as error:
+        print(f"iqrl: {error}", file=sys.stderr)
+        return 2
+    except RunFailed as error:
+        print(f"iqrl: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as error:
+        print(f"iqrl: {error or 'interrupted'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def build_parser() -> tuple[Parser, dict[str, Parser]]:
+    parser = Parser("iqrl", description="Deep Q-learning that does not forget.")
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    train = commands.add_parser("train", help="train a method on a task", allow_abbrev=False)
+    train.add_argument("task", help="CartPole-v0, …; see iqrl list; or your own as module:name")
+    train.add_argument("--method", default=argparse.SUPPRESS, help="dqn, iq; or your own as module:name (default: iq)")
+    train.add_argument("--preset", help="paper: the paper's values for this task and method")
+    train.add_argument("--config", type=Path, help="a TOML or JSON file of the settings below; flags win over it")
+    train.add_argument("--out", type=Path, help="directory of the run (default: runs/TASK-METHOD-N…)")
+    train.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
+    add_settings(train)
+
+    resume = commands.add_parser("resume", help="continue an interrupted run", allow_abbrev=False)
+    resume.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
+    resume.add_argument("--steps", type=_whole, help="go on to this many steps instead")
+    resume.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
+
+    evaluate = commands.add_parser("evaluate", help="greedy episodes in Gymnasium's own environment", allow_abbrev=False)
+    evaluate.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
+    evaluate.add_argument("--episodes", type=_whole, default=10, help="episodes per trained seed (default: 10)")
+    evaluate.add_argument("--seed", type=_whole, default=0, help="seed of the first episode (default: 0)")
+    evaluate.add_argument("--json", action="store_true", help="print the returns as one JSON object, last on stdout")
+
+    plot = commands.add_parser("plot", help="learning curves: mean and spread per method", allow_abbrev=False)
+    plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
+    plot.add_argument("--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)")
+
+    listing = commands.add_parser("list", help="tasks, methods, runs", allow_abbrev=False)
+    listing.add_argument("what", nargs="?", choices=("tasks", "methods", "runs"), help="only these")
+    listing.add_argument("--dir", type=Path, default=Path("runs"), help="where to look for runs (default: runs)")
+
+    demo = commands.add_parser("demo", help="DQN and IQ on CartPole with a buffer of one", allow_abbrev=False)
+    demo.add_argument("--steps", type=_whole, help="environment steps per seed (default: the paper's 400,000)")
+    demo.add_argument("--seeds", type=_whole, default=5, help="seeds per method (default: 5)")
+    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and picture (default: demo)")
+    return parser, dict(commands.choices)
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    return f"iqrl {metadata.version('iqrl')}"
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def _fraction(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Every field of `Run` as a flag; a flag not given leaves the decision to preset, file and default."""
+    for group in GROUPS:
+        section = parser.add_argument_group(group.__doc__)
+        for field in fields_of(group):
+            section.add_argument(
+                "--" + field.name.replace("_", "-"),
+                default=argparse.SUPPRESS,
+                help=_help(field.metadata, field.default),
+                **_value_kind(TYPES[field.name]),
+            )
+
+
+def _help(metadata: typing.Mapping[str, Any], default: Any) -> str:
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    notes = [] if default is None else [f"default: {shown}"]
+    notes += [f"paper: {metadata['paper']}"] if metadata["paper"] else []
+    return metadata["help"].replace("%", "%%") + (f" ({'; '.join(notes)})".replace("%", "%%") if notes else "")
+
+
+def _value_kind(hint: Any) -> dict[str, Any]:
+    if isinstance(hint, types.UnionType):
+        hint = typing.get_args(hint)[0]
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if typing.get_origin(hint) is Literal:
+        return {"metavar": "|".join(typing.get_args(hint))}
+    if typing.get_origin(hint) is tuple:
+        return {"type": _whole, "nargs": "+", "metavar": "N"}
+    return {"type": _whole, "metavar": "N"} if hint is int else {"type": _fraction, "metavar": "X"}
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Settings from a TOML or JSON file; tables only group, their names do not matter."""
+    try:
+        text = path.read_text()
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    except ValueError as error:
+        raise BadInput(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from error
+    if not isinstance(content, dict):
+        raise BadInput(f"{path} must hold names and values.")
+    content = content.get("config", content)  # a run.json is a config file too
+    settings: dict[str, Any] = {}
+    for name, value in content.items():
+        settings |= value if isinstance(value, dict) else {name: value}
+    try:
+        check_names(settings)
+    except BadInput as error:
+        raise BadInput(f"in {path}: {error}") from None
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def train(options: argparse.Namespace) -> None:
+    from iqrl.methods import resolve
+    from iqrl.train.store import RunStore, default_directory
+
+    given = vars(options)
+    settings = read_config(options.config) if options.config else {}
+    settings |= {name: given[name] for name in OPTIONS if name in given}
+    settings.pop("task", None)
+    method = given.get("method", settings.pop("method", "iq"))
+    settings.pop("method", None)
+    run = resolve(options.task, method, options.preset, **settings)
+    _train_and_tell(RunStore.create(options.out or default_directory(run), run), options.json)
+
+
+def resume(options: argparse.Namespace) -> None:
+    from iqrl.train.store import RunStore
+
+    store = RunStore.open(options.run)
+    if options.steps is not None:
+        store.extend(options.steps)
+    _train_and_tell(store, options.json)
+
+
+def _train_and_tell(store: Any, as_json: bool) -> None:
+    from iqrl.report.tables import print_results
+
+    result = _train_with_display(store)
+    print_results([result])
+    print(f"run: {store.path}   picture: iqrl plot {store.path}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(result.summary()))
+
+
+def _train_with_display(store: Any) -> Any:
+    from iqrl.report.progress import display
+    from iqrl.train.training import load_result, train_run
+
+    if store.has_checkpoint:
+        result = load_result(store.path)
+        done = int(result.steps[-1])
+        if done >= store.run.steps:
+            print(f"{store.path} holds this run, finished.", file=sys.stderr)
+            return result
+        print(f"{store.path} holds this run up to step {done:,}; continuing.", file=sys.stderr)
+    label = f"{store.run.method} on {store.run.task}, N={store.run.buffer_size:,}"
+    with display(label) as report:
+        return train_run(store.run, store, report)
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    from iqrl.train.evaluation import evaluate as greedy
+    from iqrl.train.training import load_result
+
+    result = load_result(options.run)
+    returns = greedy(result, options.episodes, options.seed)
+    for agent, row in zip(result.agents, returns, strict=True):
+        print(f"seed {agent.seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=sys.stderr)
+    print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episodes", file=sys.stderr)
+    if options.json:
+        seeds = [{"seed": agent.seed, "returns": row.tolist()} for agent, row in zip(result.agents, returns, strict=True)]
+        print(json.dumps({"mean": float(returns.mean()), "seeds": seeds, "run": str(options.run)}))
+
+
+def plot(options: argparse.Namespace) -> None:
+    from iqrl.report.figures import plot_curves
+    from iqrl.results import steps_and_returns
+    from iqrl.train.store import RunStore
+
+    stores = [RunStore.open(path) for path in options.runs]
+    curves = [(store.run, *steps_and_returns(store.metrics())) for store in stores]
+    print(plot_curves(curves, options.out))
+
+
+def list_everything(options: argparse.Namespace) -> None:
+    from iqrl.config import Run
+    from iqrl.methods import METHODS
+    from iqrl.tasks import TASKS
+    from iqrl.train.store import RUN_FILE, RunStore, describe
+
+    if options.what in (None, "tasks"):
+        print("tasks")
+        for name, make in TASKS.items():
+            print(f"  {name:16}{make(Run(task=name, method='dqn')).summary}")
+    if options.what in (None, "methods"):
+        print("methods")
+        for name, method in METHODS.items():
+            print(f"  {name:16}{method.summary} ({method.source})")
+    if options.what in (None, "runs"):
+        print(f"runs in {options.dir}")
+        for file in sorted(options.dir.glob(f"*/{RUN_FILE}")):
+            try:
+                print(f"  {file.parent}: {describe(RunStore.open(file.parent).run)}")
+            except BadInput as error:
+                print(f"  {file.parent}: damaged; {error}")
+
+
+def demo(options: argparse.Namespace) -> None:
+    from iqrl.methods import resolve
+    from iqrl.report.figures import plot_curves
+    from iqrl.report.tables import print_results
+    from iqrl.train.store import RunStore
+
+    steps = {} if options.steps is None else {"steps": options.steps, "epsilon_decay": options.steps // 10}
+    steps |= {} if options.steps is None else {"period": max(options.steps // 40, 1)}
+    results = []
+    for method in DEMO_METHODS:
+        run = resolve(DEMO_TASK, method, "paper", buffer_size=1, seeds=options.seeds, **steps)
+        results.append(_train_with_display(RunStore.create(options.out / f"{method}-{run.identity}", run)))
+    print_results(results)
+    print(plot_curves([(result.run, result.steps, result.returns) for result in results], options.out / "demo.png"))
+
+
+COMMANDS = {
+    "train": train,
+    "resume": resume,
+    "evaluate": evaluate,
+    "plot": plot,
+    "list": list_everything,
+    "demo": demo,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

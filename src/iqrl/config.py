@@ -1,0 +1,179 @@
+"""Run: everything that defines a run, one frozen, validated dataclass.
+
+The fields are grouped by the classes `Run` inherits from; a method says which groups it uses. The
+command line, the config files and the keyword arguments of `iqrl.train` are all derived from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import types
+import typing
+from typing import Any, Literal
+
+from iqrl.errors import BadInput, unknown
+
+
+def option(default: Any, help: str, *, at_least: float | None = None, at_most: float | None = None, paper: str = "") -> Any:
+    """A field with its help text and bounds; `paper` says what the paper has, where that is known."""
+    metadata = {"help": help, "at_least": at_least, "at_most": at_most, "paper": paper}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """the task"""
+
+    max_episode_steps: int | None = option(None, "time limit of an episode; the task's own if not given", at_least=1)
+    bootstrap_time_limit: bool = option(
+        True, "value the state at a time limit instead of treating it as the end of the world", paper="no"
+    )
+    torques: int = option(5, "Pendulum: number of evenly spaced torques on [-2, 2]", at_least=2, paper="not stated")
+    shaping_scale: float = option(
+        1.0, "MountainCar: scale of the potential |velocity| added to the learned reward", at_least=0, paper="not stated"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """training"""
+
+    steps: int | None = option(None, "environment steps per seed; the paper's for the task if not given", at_least=1)
+    period: int | None = option(None, "steps between two points of the curve; steps / 40 if not given", at_least=1)
+    seeds: int = option(5, "independent runs, trained side by side", at_least=1, paper="5")
+    seed: int = option(0, "the first seed; the others follow it", at_least=0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Learning:
+    """learning"""
+
+    buffer_size: int = option(100, "replay capacity N; 1 is no replay at all", at_least=1, paper="1, 100 or 50,000")
+    batch_size: int = option(32, "transitions per update, drawn with replacement", at_least=1, paper="32")
+    gamma: float = option(0.99, "discount factor γ", at_least=0, at_most=1, paper="not stated; 1.0 in Baselines")
+    learning_rate: float = option(5e-4, "Adam's step size", at_least=0, paper="5e-4")
+    adam_epsilon: float = option(1e-8, "Adam's ε̂", at_least=0, paper="not stated; 1e-8 in Baselines")
+    double_q: bool = option(False, "choose the next action by θ, value it by θ⁻", paper="not stated; yes in Baselines")
+    gradient_clip: float = option(0.0, "clip the gradient to this global norm; 0 is no clipping", at_least=0, paper="0")
+    hidden: tuple[int, ...] = option((64,), "units of each hidden layer of the shared trunk", at_least=1, paper="64")
+    activation: Literal["tanh", "relu"] = option("tanh", "activation of the hidden layers", paper="tanh")
+    learning_starts: int = option(1000, "steps before the first update", at_least=0, paper="1000")
+    update_every: int = option(1, "steps per update", at_least=1, paper="1")
+    target_period: int = option(1000, "steps C between two syncs of the target", at_least=1, paper="1000")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """exploration"""
+
+    epsilon_start: float = option(1.0, "share of random actions at the start", at_least=0, at_most=1, paper="1.0")
+    epsilon_final: float = option(0.02, "share of random actions after the decay", at_least=0, at_most=1, paper="0.02")
+    epsilon_decay: int | None = option(None, "steps of the linear decay; steps / 10 if not given", at_least=0, paper="10%")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Contexts:
+    """context division"""
+
+    contexts: int = option(3, "number of contexts and heads k", at_least=1, paper="3")
+    context_init: Literal["kmeans", "random"] = option(
+        "kmeans", "first centroids: K-means on the states before learning starts, or random", paper="either"
+    )
+    context_scaling: Literal["task", "running", "none"] = option(
+        "task", "scale of each variable in the distance: the task's ranges, a running deviation, or none", paper="advised"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Distillation:
+    """distillation"""
+
+    distill_schedule: Literal["one-minus-epsilon", "constant"] = option(
+        "one-minus-epsilon", "λ = weight × (1 - ε), or λ = weight", paper="1 - ε"
+    )
+    distill_weight: float = option(1.0, "weight of the distillation; 0 is none", at_least=0, paper="1")
+    distill_actions: Literal["taken", "all"] = option("taken", "distil the taken action or all actions", paper="taken")
+    distill_heads: Literal["sum", "mean"] = option("sum", "sum or mean over the other heads", paper="sum")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
+    """One run, checked. Names left open (None) are settled by `iqrl.methods.resolve`."""
+
+    task: str
+    method: str
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        for name in ("steps", "period", "learning_starts", "target_period"):
+            value = getattr(self, name)
+            if value is not None and value % self.update_every:
+                raise BadInput(f"{name} is {value}; it must be a multiple of update_every, {self.update_every}.")
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits made of the content."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}
+
+
+GROUPS: tuple[type, ...] = (Training, Learning, Exploration, Contexts, Distillation, TaskOptions)
+
+
+def fields_of(group: type) -> list[dataclasses.Field]:
+    """The fields declared by one group, in order."""
+    return [field for field in dataclasses.fields(group) if field.name in vars(group)["__annotations__"]]
+
+
+OPTIONS: dict[str, dataclasses.Field] = {field.name: field for group in GROUPS for field in fields_of(group)}
+TYPES: dict[str, Any] = typing.get_type_hints(Run)
+
+
+def check_names(names: typing.Iterable[str]) -> None:
+    for name in names:
+        if name not in OPTIONS and name not in ("task", "method"):
+            raise unknown("setting", name, [*OPTIONS, "task", "method"])
+
+
+def _checked(field: dataclasses.Field, value: Any) -> Any:
+    """The value in its declared type and range, or a sentence."""
+    name, hint = field.name, TYPES[field.name]
+    if isinstance(hint, types.UnionType):
+        if value is None:
+            return None
+        hint = next(option for option in typing.get_args(hint) if option is not type(None))
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        if value not in typing.get_args(hint):
+            raise unknown(name, str(value), typing.get_args(hint))
+        return value
+    if origin is tuple:
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        return tuple(_number(field, int, item) for item in values)
+    if hint is bool or hint is str:
+        if not isinstance(value, hint):
+            raise BadInput(f"{name} must be {'true or false' if hint is bool else 'text'}, got {value!r}.")
+        return value
+    return _number(field, hint, value)
+
+
+def _number(field: dataclasses.Field, kind: type, value: Any) -> Any:
+    name = field.name
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise BadInput(f"{name} must be a number, got {value!r}.")
+    if kind is int and not whole:
+        raise BadInput(f"{name} must be a whole number, got {value!r}.")
+    low, high = field.metadata.get("at_least"), field.metadata.get("at_most")
+    if low is not None and value < low:
+        raise BadInput(f"{name} must be at least {low}, got {value}.")
+    if high is not None and value > high:
+        raise BadInput(f"{name} must be at most {high}, got {value}.")
+    return kind(value)

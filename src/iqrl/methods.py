@@ -1,0 +1,173 @@
+"""The methods by name, each a few lines that compose parts; and how settings become a `Run`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import optax
+
+from iqrl import agent
+from iqrl.config import Contexts, Distillation, Run, check_names, fields_of
+from iqrl.errors import BadInput, unknown
+from iqrl.parts import contexts, distillation, losses, networks, replay, scaling, schedules, teacher
+from iqrl.plugins import load_attribute
+from iqrl.tasks import find_task, make_task
+from iqrl.tasks.base import Task
+
+
+class Method(NamedTuple):
+    summary: str
+    source: str
+    """the paper it comes from"""
+    compose: Callable[[Run, Task], agent.Parts]
+    extra_groups: tuple[type, ...] = ()
+    """groups of settings it uses beside those that every method uses"""
+    paper: Mapping[str, Any] = {}
+    """what the preset `paper` sets for this method alone"""
+
+
+def q_learner(
+    run: Run,
+    task: Task,
+    division: contexts.ContextDivision,
+    regularisers: tuple[distillation.Regulariser, ...] = (),
+) -> agent.Parts:
+    """Deep Q-learning over the given contexts, with the given terms added to its loss."""
+    size, heads = len(task.low), division.count
+    network = networks.multi_head_mlp(size, run.hidden, run.activation, heads, task.actions)
+    memory = teacher.cheaper(network, size, heads, task.actions, run.buffer_size, run.batch_size, run.target_period)
+    adam = optax.adam(run.learning_rate, eps=run.adam_epsilon)
+    clip = optax.clip_by_global_norm(run.gradient_clip) if run.gradient_clip else optax.identity()
+    return agent.Parts(
+        obs_size=size,
+        network=network,
+        contexts=division,
+        teacher=memory,
+        replay=replay.ring(run.buffer_size, replay.row_width(size) + memory.width, run.batch_size),
+        value_loss=losses.double_q_learning if run.double_q else losses.q_learning,
+        regularisers=regularisers,
+        optimiser=optax.chain(clip, adam),
+        epsilon=exploration(run),
+    )
+
+
+def exploration(run: Run) -> schedules.Schedule:
+    assert run.epsilon_decay is not None
+    return schedules.linear(run.epsilon_start, run.epsilon_final, run.epsilon_decay)
+
+
+def skm_contexts(run: Run, task: Task) -> contexts.ContextDivision:
+    """Sequential K-means over the task's states."""
+    size = len(task.low)
+    scale = {
+        "task": lambda: scaling.fixed(task.low, task.high),
+        "running": lambda: scaling.running(size),
+        "none": lambda: scaling.unscaled(size),
+    }[run.context_scaling]()
+    warm_start = run.learning_starts if run.context_init == "kmeans" else 0
+    return contexts.sequential_kmeans(run.contexts, task.low, task.high, scale, warm_start)
+
+
+def distil(run: Run) -> distillation.Regulariser:
+    """λ L_D with the run's λ."""
+    weight = {
+        "one-minus-epsilon": lambda: schedules.one_minus(exploration(run), run.distill_weight),
+        "constant": lambda: schedules.constant(run.distill_weight),
+    }[run.distill_schedule]()
+    return distillation.distillation(weight, run.distill_actions, run.distill_heads)
+
+
+def dqn(run: Run, task: Task) -> agent.Parts:
+    return q_learner(run, task, contexts.single())
+
+
+def iq(run: Run, task: Task) -> agent.Parts:
+    return q_learner(run, task, skm_contexts(run, task), (distil(run),))
+
+
+METHODS: dict[str, Method] = {
+    "dqn": Method(
+        "deep Q-learning with replay and a target network",
+        "Mnih et al. 2015",
+        dqn,
+        # The paper takes its baseline from OpenAI Baselines, which is double by default.
+        paper={"double_q": True},
+    ),
+    "iq": Method(
+        "a head per context of the state space, the other heads kept by distillation",
+        "Zhang et al. 2022",
+        iq,
+        extra_groups=(Contexts, Distillation),
+    ),
+}
+
+
+def find_method(name: str) -> Method:
+    if name in METHODS:
+        return METHODS[name]
+    if ":" not in name:
+        raise unknown("method", name, METHODS)
+    found = load_attribute(name)
+    if not isinstance(found, Method):
+        raise BadInput(f"{name} is {type(found).__name__}, not an iqrl.Method.")
+    return found
+
+
+def build_agent(run: Run, task: Task) -> agent.Agent:
+    return agent.build(find_method(run.method).compose(run, task))
+
+
+def paper_preset(method: Method, task: Task) -> dict[str, Any]:
+    """What the paper, and the Baselines script its tables match, say for this task."""
+    if not task.paper_steps:
+        raise BadInput(f"the paper has no settings for {task.name}; leave out the preset.")
+    return {
+        "steps": task.paper_steps,
+        "period": task.paper_period,
+        "epsilon_decay": task.paper_steps // 10,
+        "gamma": 1.0,
+        "bootstrap_time_limit": False,
+    } | dict(method.paper)
+
+
+PRESETS = {"paper": paper_preset}
+
+
+def resolve(task: str, method: str, preset: str | None = None, **settings: Any) -> Run:
+    """A complete `Run`: the library's defaults, then the preset, then the settings given."""
+    check_names(settings)
+    found, record = find_method(method), find_task(task)
+    _refuse_unused(method, found, settings)
+    values = dict(settings)
+    if preset is not None:
+        if preset not in PRESETS:
+            raise unknown("preset", preset, PRESETS)
+        values = PRESETS[preset](found, record(Run(task=task, method=method, **settings))) | values
+    run = Run(task=task, method=method, **values)
+    return _settle(run, make_task(run))
+
+
+def _refuse_unused(name: str, method: Method, settings: Mapping[str, Any]) -> None:
+    """A setting that would change nothing is a mistake, not a wish."""
+    optional = {field.name: group for group in (Contexts, Distillation) for field in fields_of(group)}
+    for setting in settings:
+        if setting in optional and optional[setting] not in method.extra_groups:
+            raise BadInput(f"method {name!r} has no {optional[setting].__doc__}; {setting} does not apply to it.")
+
+
+def _settle(run: Run, task: Task) -> Run:
+    """Fill in what was left open, and check what only task and method together can tell."""
+    steps = run.steps or task.paper_steps or 100_000
+    period = run.period or max(steps // 40 // run.update_every, 1) * run.update_every
+    decay = steps // 10 if run.epsilon_decay is None else run.epsilon_decay
+    if period > steps:
+        raise BadInput(f"period is {period}; it must be at most steps, {steps}.")
+    waits = Contexts in find_method(run.method).extra_groups and run.context_init == "kmeans"
+    if waits and run.learning_starts < run.contexts:
+        raise BadInput(
+            f"learning_starts is {run.learning_starts}; with context_init kmeans it must be at least "
+            f"the number of contexts, {run.contexts}."
+        )
+    return dataclasses.replace(run, steps=steps, period=period, epsilon_decay=decay)

@@ -1,0 +1,105 @@
+"""Context division: which head a state belongs to, ω(s) (paper section IV-A and algorithm SKM).
+
+Two sets of centroids: the live ones C move with every state, the target ones Ĉ assign and are
+replaced by C at every sync, as the target network is by the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from iqrl.parts.kmeans import kmeans, squared_distances
+from iqrl.parts.scaling import Scaling
+
+
+class ContextDivision(NamedTuple):
+    count: int
+    """k, the number of contexts"""
+    init: Callable[[jax.Array], Any]
+    assign: Callable[[Any, jax.Array], jax.Array]
+    """ω(s), by the target centroids"""
+    update: Callable[[Any, jax.Array], Any]
+    """C <- SKM(s, C)"""
+    gather: Callable[[Any, jax.Array, jax.Array], Any]
+    """keep the t-th state seen before learning starts"""
+    begin: Callable[[Any, jax.Array], Any]
+    """called once, when learning starts"""
+    sync: Callable[[Any], Any]
+    """Ĉ <- C"""
+
+
+def single() -> ContextDivision:
+    """One context: plain DQN."""
+    return ContextDivision(
+        count=1,
+        init=lambda key: (),
+        assign=lambda state, obs: jnp.int32(0),
+        update=lambda state, obs: state,
+        gather=lambda state, obs, t: state,
+        begin=lambda state, key: state,
+        sync=lambda state: state,
+    )
+
+
+class Centroids(NamedTuple):
+    """The division's state; positions are in the task's units, weights are those of the distance."""
+
+    live: jax.Array
+    counts: jax.Array
+    target: jax.Array
+    target_weights: jax.Array
+    scale: Any
+    early: jax.Array
+    """the states before learning starts, when K-means waits for them"""
+
+
+def nearest(obs: jax.Array, centroids: jax.Array, weights: jax.Array) -> jax.Array:
+    return jnp.argmin(squared_distances(obs, centroids, weights), axis=-1).astype(jnp.int32)
+
+
+def sequential_kmeans(
+    k: int, low: Sequence[float], high: Sequence[float], scaling: Scaling, warm_start: int
+) -> ContextDivision:
+    """Sequential K-means from centroids drawn uniformly in [low, high].
+
+    With `warm_start` > 0, K-means on that many first states replaces them when learning starts, and
+    the cluster sizes become the counts.
+    """
+    low, high = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+
+    def init(key: jax.Array) -> Centroids:
+        live = jax.random.uniform(key, (k, low.size), minval=low, maxval=high)
+        scale = scaling.init()
+        return Centroids(live, jnp.zeros(k), live, scaling.weights(scale), scale, jnp.zeros((warm_start, low.size)))
+
+    def assign(state: Centroids, obs: jax.Array) -> jax.Array:
+        return nearest(obs, state.target, state.target_weights)
+
+    def update(state: Centroids, obs: jax.Array) -> Centroids:
+        scale = scaling.update(state.scale, obs)
+        chosen = nearest(obs, state.live, scaling.weights(scale)) == jnp.arange(k)
+        counts = state.counts + chosen
+        # n_i <- n_i + 1; c_i <- c_i + (s - c_i) / n_i, for the nearest i only
+        rate = jnp.where(chosen, 1.0 / jnp.maximum(counts, 1), 0.0)
+        live = state.live + rate[:, None] * (obs - state.live)
+        return state._replace(live=live, counts=counts, scale=scale)
+
+    def gather(state: Centroids, obs: jax.Array, t: jax.Array) -> Centroids:
+        if warm_start == 0:
+            return state
+        return state._replace(early=jax.lax.dynamic_update_slice(state.early, obs[None], (t, 0)))
+
+    def begin(state: Centroids, key: jax.Array) -> Centroids:
+        if warm_start == 0:
+            return sync(state)
+        live, counts = kmeans(key, state.early, k, scaling.weights(state.scale))
+        return sync(state._replace(live=live, counts=counts))
+
+    def sync(state: Centroids) -> Centroids:
+        return state._replace(target=state.live, target_weights=scaling.weights(state.scale))
+
+    return ContextDivision(k, init, assign, update, gather, begin, sync)

@@ -1,0 +1,42 @@
+"""Batch K-means, compiled: the warm start of the centroids (paper, appendix A)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def squared_distances(points: jax.Array, centroids: jax.Array, weights: jax.Array) -> jax.Array:
+    """[..., k]: weighted squared distance of points [..., d] to each centroid [k, d]."""
+    return jnp.sum(weights * jnp.square(points[..., None, :] - centroids), axis=-1)
+
+
+def kmeans(
+    key: jax.Array, points: jax.Array, k: int, weights: jax.Array, iterations: int = 50
+) -> tuple[jax.Array, jax.Array]:
+    """Lloyd's iterations from a k-means++ seeding: centroids [k, d] and the number of points in each [k]."""
+    centroids = _seeding(key, points, k, weights)
+
+    def members(centroids: jax.Array) -> jax.Array:
+        nearest = jnp.argmin(squared_distances(points, centroids, weights), axis=-1)
+        return jax.nn.one_hot(nearest, k)
+
+    def iterate(_: int, centroids: jax.Array) -> jax.Array:
+        belongs = members(centroids)
+        counts = jnp.sum(belongs, axis=0)[:, None]
+        means = belongs.T @ points / jnp.maximum(counts, 1)
+        return jnp.where(counts > 0, means, centroids)  # an empty cluster stays where it was
+
+    centroids = jax.lax.fori_loop(0, iterations, iterate, centroids)
+    return centroids, jnp.sum(members(centroids), axis=0)
+
+
+def _seeding(key: jax.Array, points: jax.Array, k: int, weights: jax.Array) -> jax.Array:
+    """k-means++: each next seed is a point drawn in proportion to its squared distance to the nearest seed."""
+    first, *rest = jax.random.split(key, k)
+    seeds = points[jax.random.randint(first, (), 0, points.shape[0])][None]
+    for next_key in rest:
+        distance = jnp.min(squared_distances(points, seeds, weights), axis=-1)
+        chosen = jax.random.categorical(next_key, jnp.log(distance + 1e-30))
+        seeds = jnp.concatenate([seeds, points[chosen][None]])
+    return seeds

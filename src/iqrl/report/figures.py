@@ -1,0 +1,71 @@
+"""Learning curves: mean and spread per method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from iqrl.config import Run
+from iqrl.errors import BadInput
+from iqrl.results import mean_curve
+
+COLOURS = ("#1b6ca8", "#c8372d", "#2a8c5a", "#8a5ab5", "#d98c21", "#4d4d4d", "#17a2b0", "#b0578d")
+FORMATS = (".png", ".svg", ".pdf")
+
+Curve = tuple[Run, np.ndarray, np.ndarray]
+"""a run, its steps [P] and its returns [S, P]"""
+
+
+def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
+    """One panel per task; line: mean over seeds; band: one standard deviation, as in the paper; thin lines: the seeds."""
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
+    tasks = list(dict.fromkeys(run.task for run, _, _ in curves))
+    labels = distinct_labels([run for run, _, _ in curves])
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 11}):
+        figure = Figure(figsize=(6.4 * len(tasks), 4.0), layout="constrained")
+        for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+            for (run, steps, returns), label, colour in zip(curves, labels, _cycle(len(curves)), strict=True):
+                if run.task == task:
+                    _draw(axis, steps, returns, label, colour)
+            axis.set(title=task, xlabel="environment steps", ylabel="return of training episodes")
+            axis.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.grid(alpha=0.25)
+            axis.legend(frameon=False)
+        try:
+            figure.savefig(path, dpi=150)
+        except OSError as error:
+            raise BadInput(f"cannot write {path}: {error.strerror}.") from error
+    return path
+
+
+def _draw(axis, steps: np.ndarray, returns: np.ndarray, label: str, colour: str) -> None:
+    mean = mean_curve(returns)
+    spread = np.sqrt(mean_curve((returns - mean) ** 2))
+    for seed in returns:
+        axis.plot(steps, seed, color=colour, alpha=0.25, linewidth=0.7)
+    axis.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+    axis.plot(steps, mean, color=colour, linewidth=2.2, label=label)
+
+
+def _cycle(count: int) -> list[str]:
+    return [COLOURS[i % len(COLOURS)] for i in range(count)]
+
+
+def distinct_labels(runs: Sequence[Run]) -> list[str]:
+    """The method, and every setting in which runs of that method differ."""
+    varying = [name for name in runs[0].to_dict() if len({str(run.to_dict()[name]) for run in runs}) > 1]
+    shown = [name for name in varying if name not in ("task", "method", "steps", "period", "epsilon_decay")]
+
+    def label(run: Run) -> str:
+        same_method = [other for other in runs if other.method == run.method]
+        differing = [name for name in shown if len({str(other.to_dict()[name]) for other in same_method}) > 1]
+        return " ".join([run.method, *[f"{name}={run.to_dict()[name]}" for name in differing]])
+
+    return [label(run) for run in runs]

@@ -1,0 +1,82 @@
+"""Progress while training: a live line on a terminal, plain lines elsewhere. Both go to stderr."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from iqrl.results import mean_curve
+from iqrl.train.training import Progress as Report
+
+PLAIN_SECONDS = 5.0
+
+
+def clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
+    return f"{minutes}:{seconds:02d}"
+
+
+def returns_text(returns: np.ndarray) -> str:
+    """Mean over the seeds and the range between them."""
+    if not np.isfinite(returns).any():
+        return "no episode ended"
+    mean = mean_curve(returns[:, None])[0]
+    return f"return {mean:.1f} ({np.nanmin(returns):.0f}…{np.nanmax(returns):.0f})"
+
+
+class LiveDisplay:
+    """A bar that says return, ε, speed and time left."""
+
+    def __init__(self, console: Console, label: str):
+        columns = (SpinnerColumn(), TextColumn("[bold]{task.description}"), BarColumn(24), TextColumn("{task.fields[text]}"))
+        self._progress = Progress(*columns, console=console)
+        self._task = self._progress.add_task(label, total=None, text="compiling…")
+
+    def __enter__(self) -> LiveDisplay:
+        self._progress.start()
+        return self
+
+    def __call__(self, report: Report) -> None:
+        text = (
+            f"{report.step:,} steps  {returns_text(report.returns)}  ε {report.epsilon:.2f}  "
+            f"{report.steps_per_second:,.0f} steps/s  {clock(report.seconds_left)} left"
+        )
+        self._progress.update(self._task, total=report.steps, completed=report.step, text=text)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._progress.stop()
+
+
+class PlainDisplay:
+    """A line every few seconds, and one at the end."""
+
+    def __init__(self, console: Console, label: str):
+        self._console, self._label, self._last = console, label, 0.0
+
+    def __enter__(self) -> PlainDisplay:
+        self._say("compiling…")
+        return self
+
+    def __call__(self, report: Report) -> None:
+        if report.step < report.steps and time.monotonic() - self._last < PLAIN_SECONDS:
+            return
+        self._last = time.monotonic()
+        self._say(
+            f"{report.step:,} of {report.steps:,} steps, {returns_text(report.returns)}, epsilon {report.epsilon:.2f}, "
+            f"{report.steps_per_second:,.0f} steps/s, {clock(report.seconds_left)} left"
+        )
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"{self._label}: {text}", highlight=False, markup=False, soft_wrap=True)
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def display(label: str) -> LiveDisplay | PlainDisplay:
+    console = Console(stderr=True)
+    return (LiveDisplay if console.is_terminal else PlainDisplay)(console, label)

@@ -1,0 +1,42 @@
+"""The tasks by name. A task of your own is named `module:attribute`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iqrl.config import Run, TaskOptions
+from iqrl.errors import BadInput, unknown
+from iqrl.plugins import load_attribute
+from iqrl.tasks.acrobot import acrobot
+from iqrl.tasks.base import Task
+from iqrl.tasks.cartpole import cartpole
+from iqrl.tasks.mountain_car import mountain_car
+from iqrl.tasks.pendulum import pendulum
+
+TASKS: dict[str, Callable[[TaskOptions], Task]] = {
+    "CartPole-v0": lambda options: cartpole("CartPole-v0", 200, 400_000, 10_000),
+    "CartPole-v1": lambda options: cartpole("CartPole-v1", 500, 1_000_000, 20_000),
+    "Acrobot-v1": lambda options: acrobot("Acrobot-v1"),
+    "Pendulum-v0": lambda options: pendulum("Pendulum-v0", options.torques),
+    "MountainCar": lambda options: mountain_car("MountainCar", 1000, options.shaping_scale),
+    "MountainCar-v0": lambda options: mountain_car("MountainCar-v0", 200, None),
+}
+
+
+def make_task(run: Run) -> Task:
+    """The run's task with its options applied."""
+    task = find_task(run.task)(run)
+    return task if run.max_episode_steps is None else task._replace(time_limit=run.max_episode_steps)
+
+
+def find_task(name: str) -> Callable[[TaskOptions], Task]:
+    if name in TASKS:
+        return TASKS[name]
+    if ":" not in name:
+        raise unknown("task", name, TASKS)
+    found = load_attribute(name)
+    if isinstance(found, Task):
+        return lambda options: found
+    if callable(found):
+        return found
+    raise BadInput(f"{name} is {type(found).__name__}, not an iqrl.Task or a function that makes one.")

@@ -1,0 +1,47 @@
+"""What a task is: a small record of pure functions.
+
+Randomness comes in as uniform numbers drawn beforehand in large blocks; drawing inside the loop
+would cost more than the physics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+
+State = Any
+
+
+def unshaped(state: State, reward: jax.Array, next_state: State, terminated: jax.Array, gamma: float) -> jax.Array:
+    """The reward learned from is the task's own."""
+    return reward
+
+
+class Task(NamedTuple):
+    name: str
+    actions: int
+    """number of discrete actions"""
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    """the range in which each observed variable moves: used to scale states and to draw centroids"""
+    time_limit: int
+    """an episode is truncated after this many steps"""
+    reset: Callable[[jax.Array], State]
+    """uniform numbers [reset_draws] in [0, 1) -> first state"""
+    step: Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array, jax.Array]]
+    """(state, action, uniform numbers [step_draws]) -> (state, reward, terminated)"""
+    observe: Callable[[State], jax.Array]
+    reset_draws: int
+    step_draws: int = 0
+    learned_reward: Callable[[State, jax.Array, State, jax.Array, float], jax.Array] = unshaped
+    """(state, reward, next state, terminated, γ) -> the reward learned from; returns always add up the task's own"""
+    gymnasium: Callable[[int], gymnasium.Env] | None = None
+    """time limit -> the same task in Gymnasium, for evaluation"""
+    summary: str = ""
+    paper_steps: int = 0
+    """length of the paper's runs"""
+    paper_period: int = 0
+    """steps per point of the paper's curves"""

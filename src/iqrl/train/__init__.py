@@ -1,0 +1,1 @@
+"""Drivers, checkpoints and the run store."""

@@ -1,0 +1,28 @@
+"""Greedy episodes in Gymnasium's own environment."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iqrl.errors import BadInput
+from iqrl.results import Result, TrainedAgent
+
+
+def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
+    """[seeds, episodes]: the return of each greedy episode; every agent meets the same starts."""
+    if episodes < 1:
+        raise BadInput(f"episodes must be at least 1, got {episodes}.")
+    if result.task.gymnasium is None:
+        raise BadInput(f"task {result.task.name} does not say which Gymnasium environment it is.")
+    env = result.task.gymnasium(result.task.time_limit)
+    return np.array([[play(agent, env, seed + i) for i in range(episodes)] for agent in result.agents])
+
+
+def play(agent: TrainedAgent, env, seed: int) -> float:
+    """The return of one greedy episode."""
+    obs, _ = env.reset(seed=seed)
+    total, over = 0.0, False
+    while not over:
+        obs, reward, terminated, truncated, _ = env.step(int(agent.predict(obs)))
+        total, over = total + float(reward), terminated or truncated
+    return total

@@ -1,0 +1,154 @@
+"""Training a run from start, or from its checkpoint, to its last step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import polars as pl
+
+from iqrl.agent import Agent
+from iqrl.config import Run
+from iqrl.errors import RunFailed
+from iqrl.methods import build_agent
+from iqrl.results import Result
+from iqrl.tasks import make_task
+from iqrl.train.compilation import compile_driver
+from iqrl.train.compiled import Period, TrainState, build_driver
+from iqrl.train.interruption import Interruption
+from iqrl.train.store import RunStore
+
+CHECKPOINT_SECONDS = 20.0
+
+
+class Progress(NamedTuple):
+    """What a display is told after each period."""
+
+    step: int
+    steps: int
+    returns: np.ndarray
+    """one per seed; NaN where no episode ended"""
+    epsilon: float
+    steps_per_second: float
+    """over all seeds"""
+    seconds_left: float
+
+
+Display = Callable[[Progress], None]
+
+
+def train_run(run: Run, store: RunStore | None = None, display: Display = lambda progress: None) -> Result:
+    """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there."""
+    task = make_task(run)
+    agent = build_agent(run, task)
+    driver = build_driver(run, task, agent)
+    init, advance, compile_seconds = compile_driver(driver)
+    resuming = store is not None and store.has_checkpoint
+    state, metrics = store.load(jax.eval_shape(driver.init)) if resuming else (init(), pl.DataFrame())
+    loop = _Loop(run, agent, store, metrics, state, display)
+    loop.run_to_end(advance)
+    timing = {"steps_per_second": loop.steps_per_second, "compile_seconds": compile_seconds}
+    if store is not None and loop.trained:
+        store.info["timing"] = timing
+        store.write_info()
+    return Result(run, loop.metrics, jax.device_get(loop.state.agent), task, agent, timing, store and store.path)
+
+
+class _Loop:
+    """The host's side of training: one call per period, what it says written down."""
+
+    def __init__(
+        self, run: Run, agent: Agent, store: RunStore | None, metrics: pl.DataFrame, state: TrainState, display: Display
+    ):
+        self.run, self.agent, self.store, self.display = run, agent, store, display
+        self.metrics, self.state = metrics, state
+        self.step = int(state.step)
+        self.trained, self.seconds, self.saved_at, self.saved_step = 0, 0.0, time.monotonic(), self.step
+
+    @property
+    def steps_per_second(self) -> float:
+        return self.trained * self.run.seeds / self.seconds if self.seconds else float("nan")
+
+    def run_to_end(self, advance: Callable) -> None:
+        assert self.run.steps is not None and self.run.period is not None
+        with Interruption() as interruption:
+            while self.step < self.run.steps and not interruption.asked:
+                stop = min((self.step // self.run.period + 1) * self.run.period, self.run.steps)
+                self.one_period(advance, stop)
+                if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
+                    self.save()
+            self.save()
+        if self.step < self.run.steps:
+            where = f"saved; continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
+            raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}; {where}")
+
+    def one_period(self, advance: Callable, stop: int) -> None:
+        started = time.perf_counter()
+        state, period = advance(self.state, np.int32(stop))
+        period = jax.device_get(period)
+        self.seconds += time.perf_counter() - started
+        # From here on `self.state` is the new one: the old one's memory was given to it.
+        self.state, previous, self.step = state, self.step, stop
+        self.trained += stop - previous
+        self.refuse_infinities(period)
+        rows = period_rows(self.run, self.agent, stop, period)
+        self.metrics = pl.concat([self.metrics, rows]) if self.metrics.height else rows
+        left = (self.run.steps - stop) * self.run.seeds / self.steps_per_second
+        epsilon = rows["epsilon"][0]
+        self.display(Progress(stop, self.run.steps, period.returns, epsilon, self.steps_per_second, left))
+
+    def refuse_infinities(self, period: Period) -> None:
+        """Parameters that are not numbers are never saved."""
+        lost = [self.run.seed + i for i, finite in enumerate(period.finite) if not finite]
+        if lost:
+            kept = f"{self.store.path} keeps step {self.saved_step:,}" if self.store else "nothing was saved"
+            raise RunFailed(
+                f"the parameters of seed {', '.join(map(str, lost))} became infinite or NaN before step "
+                f"{self.step:,}; a smaller learning_rate or a gradient_clip may help; {kept}."
+            )
+
+    def save(self) -> None:
+        if self.store is None or self.saved_step == self.step:
+            return
+        try:
+            self.store.save(jax.device_get(self.state), self.metrics)
+        except OSError as error:
+            raise RunFailed(
+                f"cannot save to {self.store.path}: {error.strerror}; what was saved before is still there."
+            ) from error
+        self.saved_at, self.saved_step = time.monotonic(), self.step
+
+
+def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFrame:
+    """One row per seed."""
+    t = np.int32(step - 1)
+    columns: dict[str, Any] = {
+        "seed": np.arange(run.seed, run.seed + run.seeds),
+        "step": np.full(run.seeds, step),
+        "return": np.asarray(period.returns, np.float64),
+        "episodes": np.asarray(period.episodes),
+        "value_loss": np.asarray(period.losses.value),
+        "max_q": np.asarray(period.losses.max_q),
+        "epsilon": np.full(run.seeds, float(agent.parts.epsilon(t))),
+    }
+    for term in agent.parts.regularisers:
+        columns[f"{term.name}_loss"] = np.asarray(period.losses.regularisers[term.name])
+        columns[f"{term.name}_weight"] = np.full(run.seeds, float(term.weight(t)))
+    return pl.DataFrame(columns).with_columns(
+        pl.Series("occupancy", np.asarray(period.occupancy, np.float64).tolist(), dtype=pl.List(pl.Float64))
+    )
+
+
+def load_result(path: str | Path) -> Result:
+    """A trained run from its directory."""
+    store = RunStore.open(path)
+    if not store.has_checkpoint:
+        store.metrics()  # says that there is nothing yet
+    task = make_task(store.run)
+    agent = build_agent(store.run, task)
+    state, metrics = store.load(jax.eval_shape(build_driver(store.run, task, agent).init))
+    return Result(store.run, metrics, jax.device_get(state.agent), task, agent, store.info.get("timing", {}), store.path)
