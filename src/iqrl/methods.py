@@ -70,13 +70,15 @@ def skm_contexts(run: Run, task: Task) -> contexts.ContextDivision:
     return contexts.sequential_kmeans(run.contexts, task.low, task.high, scale, warm_start)
 
 
-def distil(run: Run) -> distillation.Regulariser:
-    """λ L_D with the run's λ."""
+def distil(run: Run) -> tuple[distillation.Regulariser, ...]:
+    """λ L_D with the run's λ; nothing at all when λ stays 0, so that the program is the one without it."""
+    if run.distill_weight == 0:
+        return ()
     weight = {
         "one-minus-epsilon": lambda: schedules.one_minus(exploration(run), run.distill_weight),
         "constant": lambda: schedules.constant(run.distill_weight),
     }[run.distill_schedule]()
-    return distillation.distillation(weight, run.distill_actions, run.distill_heads)
+    return (distillation.distillation(weight, run.distill_actions, run.distill_heads),)
 
 
 def dqn(run: Run, task: Task) -> agent.Parts:
@@ -84,7 +86,7 @@ def dqn(run: Run, task: Task) -> agent.Parts:
 
 
 def iq(run: Run, task: Task) -> agent.Parts:
-    return q_learner(run, task, skm_contexts(run, task), (distil(run),))
+    return q_learner(run, task, skm_contexts(run, task), distil(run))
 
 
 METHODS: dict[str, Method] = {

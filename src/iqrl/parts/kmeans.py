@@ -15,7 +15,7 @@ def kmeans(
     key: jax.Array, points: jax.Array, k: int, weights: jax.Array, iterations: int = 50
 ) -> tuple[jax.Array, jax.Array]:
     """Lloyd's iterations from a k-means++ seeding: centroids [k, d] and the number of points in each [k]."""
-    centroids = _seeding(key, points, k, weights)
+    centroids = _seeding(jax.random.uniform(key, (k,)), points, k, weights)
 
     def members(centroids: jax.Array) -> jax.Array:
         nearest = jnp.argmin(squared_distances(points, centroids, weights), axis=-1)
@@ -31,12 +31,13 @@ def kmeans(
     return centroids, jnp.sum(members(centroids), axis=0)
 
 
-def _seeding(key: jax.Array, points: jax.Array, k: int, weights: jax.Array) -> jax.Array:
+def _seeding(uniforms: jax.Array, points: jax.Array, k: int, weights: jax.Array) -> jax.Array:
     """k-means++: each next seed is a point drawn in proportion to its squared distance to the nearest seed."""
-    first, *rest = jax.random.split(key, k)
-    seeds = points[jax.random.randint(first, (), 0, points.shape[0])][None]
-    for next_key in rest:
-        distance = jnp.min(squared_distances(points, seeds, weights), axis=-1)
-        chosen = jax.random.categorical(next_key, jnp.log(distance + 1e-30))
-        seeds = jnp.concatenate([seeds, points[chosen][None]])
+    share = jnp.ones(points.shape[0])
+    seeds = points[:0]
+    for uniform in uniforms:
+        total = jnp.cumsum(share)
+        chosen = jnp.searchsorted(total, uniform * total[-1], side="right")
+        seeds = jnp.concatenate([seeds, points[jnp.minimum(chosen, points.shape[0] - 1)][None]])
+        share = jnp.min(squared_distances(points, seeds, weights), axis=-1)
     return seeds

@@ -38,8 +38,8 @@ def cartpole(name: str, time_limit: int, paper_steps: int, paper_period: int) ->
     return Task(
         name=name,
         actions=2,
-        low=(-2.4, -3.0, -ANGLE_LIMIT, -3.5),
-        high=(2.4, 3.0, ANGLE_LIMIT, 3.5),
+        low=(-X_LIMIT, -5.0, -math.pi / 12, -2 * math.pi),
+        high=(X_LIMIT, 5.0, math.pi / 12, 2 * math.pi),
         time_limit=time_limit,
         reset=reset,
         step=step,

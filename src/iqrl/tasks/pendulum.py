@@ -35,10 +35,10 @@ def pendulum(name: str, torques: int) -> Task:
     def step(state: jax.Array, action: jax.Array, _: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         angle, speed = state
         torque = torque_of(action)
-        cost = wrap(angle) ** 2 + 0.1 * speed**2 + 0.001 * torque**2
+        cost = angle**2 + 0.1 * speed**2 + 0.001 * torque**2
         acceleration = 3 * GRAVITY / (2 * LENGTH) * jnp.sin(angle) + 3.0 / (MASS * LENGTH**2) * torque
         speed = jnp.clip(speed + acceleration * DT, -MAX_SPEED, MAX_SPEED)
-        return jnp.stack([angle + speed * DT, speed]), -cost, jnp.bool_(False)
+        return jnp.stack([wrap(angle + speed * DT), speed]), -cost, jnp.bool_(False)
 
     def in_gymnasium(limit: int) -> gymnasium.Env:
         env = gymnasium.make("Pendulum-v1", max_episode_steps=limit)

@@ -43,7 +43,7 @@ class TrainState(NamedTuple):
     """Everything a run is; saving it is the checkpoint. The leading axis of every array but `step` is the seed."""
 
     step: jax.Array
-    keys: jax.Array
+    seeds: jax.Array
     env: EnvState
     agent: AgentState
 
@@ -69,10 +69,27 @@ class Noise(NamedTuple):
     replay: jax.Array
 
 
+def stream(seed: jax.Array, index: jax.Array | int) -> jax.Array:
+    """The key of a seed's index-th source of randomness: 0 the start, 1 the contexts' warm start, 2… the blocks.
+
+    Threefry takes any pair of words as its key, so a pair of numbers is one without hashing them first.
+    """
+    return jax.random.wrap_key_data(jnp.stack([jnp.uint32(index), jnp.uint32(seed)]))
+
+
 class Driver(NamedTuple):
     init: Callable[[], TrainState]
     advance: Callable[[TrainState, jax.Array], tuple[TrainState, Period]]
     """(state, stop) -> the state at step `stop` and the statistics on the way"""
+
+
+class Loop(NamedTuple):
+    stride: int
+    """environment steps made by one call of `body`"""
+    body: Callable[[tuple, jax.Array, jax.Array], tuple]
+    """(carry, uniforms of the block, t) -> carry"""
+    syncs: bool
+    """whether the target follows every C steps"""
 
 
 def build_driver(run: Run, task: Task, agent: Agent) -> Driver:
@@ -81,23 +98,19 @@ def build_driver(run: Run, task: Task, agent: Agent) -> Driver:
     sizes = (2, task.step_draws, task.reset_draws, agent.parts.replay.draws)
 
     def init() -> TrainState:
-        keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(run.seed + jnp.arange(run.seeds))
-        env, learner = jax.vmap(init_seed)(keys)
-        return TrainState(jnp.int32(0), keys, env, learner)
+        seeds = jnp.uint32(run.seed) + jnp.arange(run.seeds, dtype=jnp.uint32)
+        env, learner = jax.vmap(init_seed)(seeds)
+        return TrainState(jnp.int32(0), seeds, env, learner)
 
-    def init_seed(key_data: jax.Array) -> tuple[EnvState, AgentState]:
-        agent_key, env_key = jax.random.split(jax.random.wrap_key_data(key_data))
+    def init_seed(seed: jax.Array) -> tuple[EnvState, AgentState]:
+        agent_key, env_key = jax.random.split(stream(seed, 0))
         state = task.reset(jax.random.uniform(env_key, (task.reset_draws,)))
         return EnvState(state, task.observe(state), jnp.int32(0), jnp.float32(0)), agent.init(agent_key)
 
-    def draw(keys: jax.Array, t: jax.Array) -> jax.Array:
+    def draw(seeds: jax.Array, t: jax.Array) -> jax.Array:
         """Uniform numbers [block, seed, draws] for the block that step t lies in; a function of seed and step alone."""
-
-        def of_seed(key_data: jax.Array) -> jax.Array:
-            key = jax.random.fold_in(jax.random.wrap_key_data(key_data), t // block)
-            return jax.random.uniform(key, (block, sum(sizes)))
-
-        return jax.vmap(of_seed, out_axes=1)(keys)
+        of_seed = lambda seed: jax.random.uniform(stream(seed, 2 + t // block), (block, sum(sizes)))
+        return jax.vmap(of_seed, out_axes=1)(seeds)
 
     def split(uniforms: jax.Array) -> Noise:
         ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
@@ -162,48 +175,43 @@ def build_driver(run: Run, task: Task, agent: Agent) -> Driver:
 
         return at
 
-    def segments(step_of: Callable, stop_at: jax.Array, carry: tuple) -> tuple:
-        """Run to `stop_at`, segment by segment; `step_of(carry, uniforms, t)` makes `every` or one steps."""
-        stride, body, syncs = step_of
+    def segments(loop: Loop, seeds: jax.Array, t: jax.Array, stop: jax.Array, carry: tuple) -> tuple:
+        """Run from t to `stop`, segment by segment."""
 
-        def segment(carry: tuple) -> tuple:
-            t, keys, inner = carry
-            uniforms = draw(keys, t)
+        def segment(now: tuple) -> tuple:
+            t, carry = now
+            uniforms = draw(seeds, t)
             next_multiple = lambda size: (t // size + 1) * size
-            end = jnp.minimum(jnp.minimum(next_multiple(block), next_multiple(run.target_period)), stop_at)
-            inner = jax.lax.fori_loop(0, (end - t) // stride, lambda i, c: body(c, uniforms, t + i * stride), inner)
-            if syncs:
-                inner = sync(inner, end % run.target_period == 0)
-            return end, keys, inner
+            end = jnp.minimum(jnp.minimum(next_multiple(block), next_multiple(run.target_period)), stop)
+            body = lambda i, carry: loop.body(carry, uniforms, t + i * loop.stride)
+            carry = jax.lax.fori_loop(0, (end - t) // loop.stride, body, carry)
+            return end, sync(carry, end % run.target_period == 0) if loop.syncs else carry
 
-        return jax.lax.while_loop(lambda carry: carry[0] < stop_at, segment, carry)
+        return jax.lax.while_loop(lambda now: now[0] < stop, segment, (t, carry))
 
-    def sync(inner: tuple, due: jax.Array) -> tuple:
-        env, learner, statistics = inner
+    def sync(carry: tuple, due: jax.Array) -> tuple:
+        env, learner, statistics = carry
         synced = jax.vmap(agent.sync)(learner)
         chosen = jax.tree.map(lambda new, old: old if new is old else jnp.where(due, new, old), synced, learner)
         return env, chosen, statistics
 
-    def begin(learner: AgentState, keys: jax.Array) -> AgentState:
-        def of_seed(state: AgentState, key_data: jax.Array) -> AgentState:
-            return agent.sync(agent.begin(state, jax.random.split(jax.random.wrap_key_data(key_data), 3)[2]))
+    def begin(learner: AgentState, seeds: jax.Array) -> AgentState:
+        return jax.vmap(lambda state, seed: agent.sync(agent.begin(state, stream(seed, 1))))(learner, seeds)
 
-        return jax.vmap(of_seed)(learner, keys)
-
-    collect_loop = (1, on_seeds(collect_step), False)
-    learn_loop = (every, on_updates(on_seeds(observe_step), on_seeds(learn_step), every), True)
+    collect_loop = Loop(1, on_seeds(collect_step), syncs=False)
+    learn_loop = Loop(every, on_updates(on_seeds(observe_step), on_seeds(learn_step), every), syncs=True)
 
     def advance(state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
-        carry = (state.step, state.keys, (state.env, state.agent, zero_statistics(state)))
-        carry = segments(collect_loop, jnp.minimum(stop, start), carry)
-        t, keys, (env, learner, statistics) = carry
+        seeds = state.seeds
+        carry = (state.env, state.agent, zero_statistics())
+        t, (env, learner, statistics) = segments(collect_loop, seeds, state.step, jnp.minimum(stop, start), carry)
         starts_now = (state.step < start) & (t == start)
-        learner = jax.lax.cond(starts_now, begin, lambda learner, keys: learner, learner, keys)
-        t, keys, (env, learner, statistics) = segments(learn_loop, stop, (t, keys, (env, learner, statistics)))
+        learner = jax.lax.cond(starts_now, begin, lambda learner, seeds: learner, learner, seeds)
+        t, (env, learner, statistics) = segments(learn_loop, seeds, t, stop, (env, learner, statistics))
         updates = (jnp.maximum(t, start) - jnp.maximum(state.step, start)) // every
-        return TrainState(t, keys, env, learner), summarise(learner, statistics, t - state.step, updates)
+        return TrainState(t, seeds, env, learner), summarise(learner, statistics, t - state.step, updates)
 
-    def zero_statistics(state: TrainState) -> Statistics:
+    def zero_statistics() -> Statistics:
         zeros = jnp.zeros(run.seeds)
         terms = {term.name: zeros for term in agent.parts.regularisers}
         occupancy = jnp.zeros((run.seeds, agent.parts.contexts.count))

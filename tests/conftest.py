@@ -1,0 +1,39 @@
+"""Shared by all tests."""
+
+import os
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import jax
+import pytest
+
+from iqrl.methods import build_agent, resolve
+from iqrl.tasks import make_task
+from iqrl.train.compiled import build_driver
+
+
+@pytest.fixture
+def small_run():
+    """A run small enough to train in a second; keywords override."""
+
+    def make(task="CartPole-v0", method="iq", **settings):
+        defaults = {"steps": 2000, "period": 500, "seeds": 2, "learning_starts": 200, "target_period": 100}
+        return resolve(task, method, **(defaults | settings))
+
+    return make
+
+
+@pytest.fixture
+def final_state():
+    """The state after driving a run to its end in one call."""
+
+    def drive(run, stops=None):
+        task = make_task(run)
+        driver = build_driver(run, task, build_agent(run, task))
+        state, advance = jax.jit(driver.init)(), jax.jit(driver.advance)
+        for stop in stops or [run.steps]:
+            state, period = advance(state, stop)
+        return state, period
+
+    return drive

@@ -1,0 +1,55 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from iqrl.parts.networks import multi_head_mlp, on_batch
+
+
+@pytest.mark.parametrize("hidden", [(64,), (16, 8)])
+@pytest.mark.parametrize("heads", [1, 3])
+def test_parameter_count_is_the_formula(hidden, heads):
+    inputs, actions = 4, 2
+    params = multi_head_mlp(inputs, hidden, "tanh", heads, actions).init(jax.random.key(0))
+    sizes = (inputs, *hidden)
+    trunk = sum((a + 1) * b for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == trunk + heads * (hidden[-1] + 1) * actions
+
+
+def test_heads_differ_at_the_start():
+    params = multi_head_mlp(4, (64,), "tanh", 4, 2).init(jax.random.key(0))
+    weights = np.asarray(params["heads"]["w"])
+    for i in range(4):
+        for j in range(i):
+            assert not np.isclose(weights[i], weights[j]).any()
+
+
+def test_forward_by_hand():
+    """Two inputs, one hidden unit, two heads of one action."""
+    network = multi_head_mlp(2, (1,), "tanh", 2, 1)
+    params = {
+        "trunk": ({"w": jnp.array([[0.5], [-1.0]]), "b": jnp.array([0.25])},),
+        "heads": {"w": jnp.array([[[2.0]], [[-3.0]]]), "b": jnp.array([[0.1], [0.2]])},
+    }
+    out = network.apply(params, jnp.array([1.0, 0.5]))
+    hidden = np.tanh(0.5 * 1.0 - 1.0 * 0.5 + 0.25)
+    np.testing.assert_allclose(out.features, [hidden], rtol=1e-6)
+    np.testing.assert_allclose(out.q, [[2 * hidden + 0.1], [-3 * hidden + 0.2]], rtol=1e-6)
+
+
+def test_glorot_ranges():
+    params = multi_head_mlp(4, (64,), "tanh", 3, 2).init(jax.random.key(1))
+    bounds = (np.sqrt(6 / (4 + 64)), np.sqrt(6 / (64 + 2)))
+    for weights, bound in zip((params["trunk"][0]["w"], params["heads"]["w"]), bounds, strict=True):
+        largest = float(jnp.abs(weights).max())
+        assert 0.9 * bound < largest <= bound
+
+
+def test_batch_is_the_last_axis():
+    network = multi_head_mlp(3, (8,), "relu", 2, 4)
+    params = network.init(jax.random.key(0))
+    batch = jax.random.normal(jax.random.key(1), (3, 5))
+    out = on_batch(network)(params, batch)
+    assert out.q.shape == (2, 4, 5)
+    for i in range(5):
+        np.testing.assert_allclose(out.q[..., i], network.apply(params, batch[:, i]).q, rtol=1e-5, atol=1e-6)
