@@ -119,12 +119,11 @@ def build(parts: Parts) -> Agent:
             jax.lax.stop_gradient(forward(params, steps.obs_t)),
             *teacher.recall(target, rows),
         )
-        mean = lambda loss: jnp.mean(jax.vmap(loss, in_axes=-1)(samples))
-        value = mean(parts.value_loss)
-        terms = {term.name: mean(term.loss) for term in parts.regularisers}
+        value = jnp.mean(parts.value_loss(samples))
+        terms = {term.name: jnp.mean(term.loss(samples)) for term in parts.regularisers}
         joint = value + sum(term.weight(t) * terms[term.name] for term in parts.regularisers)
-        max_q = mean(lambda s: jnp.max(pick(s.online_tm1.q, s.transition.context_tm1)))
-        return joint, Losses(value, terms, max_q)
+        max_q = jnp.max(pick(samples.online_tm1.q, steps.context_tm1), axis=0)
+        return joint, Losses(value, terms, jnp.mean(max_q))
 
     def collect(state: AgentState, step: Transition, t: jax.Array) -> AgentState:
         """A step before learning starts: store and cluster only."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from iqrl.parts.losses import Sample, huber, pick
+from iqrl.parts.losses import Sample, huber, pick, pick_mask
 from iqrl.parts.schedules import Schedule
 
 
@@ -28,7 +28,7 @@ def distillation(weight: Schedule, actions: str, heads: str) -> Regulariser:
     """
 
     def on_taken_action(error: jax.Array, a_tm1: jax.Array) -> jax.Array:
-        return huber(pick(error.T, a_tm1))
+        return huber(pick(jnp.swapaxes(error, 0, 1), a_tm1))
 
     def on_all_actions(error: jax.Array, a_tm1: jax.Array) -> jax.Array:
         return jnp.mean(huber(error), axis=1)
@@ -38,8 +38,8 @@ def distillation(weight: Schedule, actions: str, heads: str) -> Regulariser:
     def loss(sample: Sample) -> jax.Array:
         error = sample.online_tm1.q - jax.lax.stop_gradient(sample.target_q_tm1)
         losses = per_head(error, sample.transition.a_tm1)
-        others = jnp.arange(losses.shape[0]) != sample.transition.context_tm1
-        total = jnp.sum(jnp.where(others, losses, 0.0))
+        heads_in_use = pick_mask(losses, sample.transition.context_tm1)
+        total = jnp.sum(jnp.where(heads_in_use, 0.0, losses), axis=0)
         count = max(losses.shape[0] - 1, 1)
         return total / {"sum": 1, "mean": count}[heads]
 

@@ -1,6 +1,8 @@
 """Value losses: the base method's L_ori (paper eq. 6 and 7).
 
-Each is written for one sample. q values are [k, A]: one row per head.
+Each is written for one sample, with q values [k, A]: one row per head. Nothing in them looks at the
+last axes, so the same lines take a batch whose axis comes last, [k, A, B] and [B], and return [B].
+That layout keeps every operation on contiguous numbers, which `vmap` would not.
 """
 
 from __future__ import annotations
@@ -40,20 +42,24 @@ def huber(error: jax.Array) -> jax.Array:
 
 def pick(rows: jax.Array, index: jax.Array) -> jax.Array:
     """rows[index] as a masked sum: on a CPU the gradient of an indexed read is a slow scatter, this one is not."""
-    mask = jnp.arange(rows.shape[0]) == index
-    return jnp.sum(jnp.where(mask.reshape(-1, *[1] * (rows.ndim - 1)), rows, 0.0), axis=0)
+    return jnp.sum(jnp.where(pick_mask(rows, index), rows, 0.0), axis=0)
+
+
+def pick_mask(rows: jax.Array, index: jax.Array) -> jax.Array:
+    """True where the first axis of `rows` is `index`."""
+    return jnp.arange(rows.shape[0]).reshape(-1, *[1] * (rows.ndim - 1)) == index
 
 
 def q_learning(sample: Sample) -> jax.Array:
     """δ = r + γ max_a Q(s', a, ω(s'); θ⁻) - Q(s, a, ω(s); θ)."""
     next_q = pick(sample.target_q_t, sample.transition.context_t)
-    return _huber_td(sample, jnp.max(next_q))
+    return _huber_td(sample, jnp.max(next_q, axis=0))
 
 
 def double_q_learning(sample: Sample) -> jax.Array:
     """As `q_learning`, with the next action chosen by θ and valued by θ⁻."""
     context = sample.transition.context_t
-    action = jnp.argmax(pick(sample.online_t.q, context))
+    action = jnp.argmax(pick(sample.online_t.q, context), axis=0)
     return _huber_td(sample, pick(pick(sample.target_q_t, context), action))
 
 

@@ -67,4 +67,6 @@ def glorot_uniform(key: jax.Array, shapes: Sequence[tuple[int, ...]]) -> list[ja
 
 def on_batch(network: Network) -> Callable[[Params, jax.Array], Output]:
     """The network on a batch [d, B]: the batch is the last axis of what goes in and of what comes out."""
-    return jax.vmap(network.apply, in_axes=(None, -1), out_axes=-1)
+    forward = jax.vmap(network.apply, in_axes=(None, 0), out_axes=-1)
+    # States enter the first product as rows, in the layout they are stored in; XLA cancels the transposes.
+    return lambda params, obs: forward(params, obs.T)
