@@ -1,9 +1,13 @@
 """Shared by all tests."""
 
 import os
+import tempfile
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("MPLBACKEND", "agg")
+# Programs compiled by one test serve the others, and the subprocesses that tests start.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{os.getuid()}")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
 import jax
 import pytest

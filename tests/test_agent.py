@@ -73,7 +73,7 @@ def test_lambda_moves_with_epsilon_inside_the_compiled_program(small_run):
 
 
 def test_seeds_are_pairwise_different(small_run, final_state):
-    state, period = final_state(small_run(seeds=4))
+    state, _ = final_state(small_run(seeds=4))
     weights = np.asarray(state.agent.params["trunk"][0]["w"])
     observations = np.asarray(state.env.obs)
     for i in range(4):
@@ -88,8 +88,18 @@ def test_a_seed_in_a_batch_follows_the_trajectory_it_follows_alone(small_run, fi
     alone, _ = final_state(small_run(seeds=1, seed=2, buffer_size=buffer_size))
     np.testing.assert_array_equal(together.seeds[2], alone.seeds[0])
     np.testing.assert_allclose(together.env.obs[2], alone.env.obs[0], rtol=1e-4, atol=1e-5)
+    # One seed is compiled to other kernels than several, which round differently; learning amplifies that.
     for x, y in zip(leaves(together.agent.params), leaves(alone.agent.params), strict=True):
-        np.testing.assert_allclose(x[2], y[0], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(x[2], y[0], atol=5e-3)
+
+
+@pytest.mark.parametrize("buffer_size", [1, 100, 40_000])
+def test_seeds_do_not_see_each_other(small_run, final_state, buffer_size):
+    """In company, a seed's outcome is the same to the bit whatever the company."""
+    few, _ = final_state(small_run(seeds=2, seed=3, buffer_size=buffer_size))
+    many, _ = final_state(small_run(seeds=5, seed=0, buffer_size=buffer_size))
+    for x, y in zip(leaves((few.env, few.agent)), leaves((many.env, many.agent)), strict=True):
+        np.testing.assert_array_equal(x, y[3:])
 
 
 def test_a_buffer_of_one_learns_as_a_batch_of_copies(small_run):

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn
 # One thread per run: the products are too small to share, and a study runs one run per core.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
-from iqrl.config import GROUPS, OPTIONS, TYPES, check_names, fields_of
+from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, fields_of
 from iqrl.errors import BadInput, RunFailed, unknown
 
 DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
@@ -78,7 +78,9 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     resume.add_argument("--steps", type=_whole, help="go on to this many steps instead")
     resume.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
 
-    evaluate = commands.add_parser("evaluate", help="greedy episodes in Gymnasium's own environment", allow_abbrev=False)
+    evaluate = commands.add_parser(
+        "evaluate", help="greedy episodes in Gymnasium's own environment", allow_abbrev=False
+    )
     evaluate.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     evaluate.add_argument("--episodes", type=_whole, default=10, help="episodes per trained seed (default: 10)")
     evaluate.add_argument("--seed", type=_whole, default=0, help="seed of the first episode (default: 0)")
@@ -134,7 +136,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def _help(metadata: typing.Mapping[str, Any], default: Any) -> str:
     shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    notes = [] if default is None else [f"default: {shown}"]
+    notes = [] if default in (None, REQUIRED) else [f"default: {shown}"]
     notes += [f"paper: {metadata['paper']}"] if metadata["paper"] else []
     return metadata["help"].replace("%", "%%") + (f" ({'; '.join(notes)})".replace("%", "%%") if notes else "")
 
@@ -162,8 +164,10 @@ def read_config(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from error
     if not isinstance(content, dict):
         raise BadInput(f"{path} must hold names and values.")
-    content = content.get("config", content)  # a run.json is a config file too
     settings: dict[str, Any] = {}
+    if isinstance(content.get("config"), dict):  # a run.json is a config file too, with every default written out
+        defaults = {name: field.default for name, field in OPTIONS.items()}
+        content = {name: value for name, value in content["config"].items() if value != defaults.get(name, REQUIRED)}
     for name, value in content.items():
         settings |= value if isinstance(value, dict) else {name: value}
     try:
@@ -232,7 +236,9 @@ def evaluate(options: argparse.Namespace) -> None:
         print(f"seed {agent.seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=sys.stderr)
     print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episodes", file=sys.stderr)
     if options.json:
-        seeds = [{"seed": agent.seed, "returns": row.tolist()} for agent, row in zip(result.agents, returns, strict=True)]
+        seeds = [
+            {"seed": agent.seed, "returns": row.tolist()} for agent, row in zip(result.agents, returns, strict=True)
+        ]
         print(json.dumps({"mean": float(returns.mean()), "seeds": seeds, "run": str(options.run)}))
 
 
@@ -247,7 +253,6 @@ def plot(options: argparse.Namespace) -> None:
 
 
 def list_everything(options: argparse.Namespace) -> None:
-    from iqrl.config import Run
     from iqrl.methods import METHODS
     from iqrl.tasks import TASKS
     from iqrl.train.store import RUN_FILE, RunStore, describe
@@ -255,7 +260,7 @@ def list_everything(options: argparse.Namespace) -> None:
     if options.what in (None, "tasks"):
         print("tasks")
         for name, make in TASKS.items():
-            print(f"  {name:16}{make(Run(task=name, method='dqn')).summary}")
+            print(f"  {name:16}{make(TaskOptions()).summary}")
     if options.what in (None, "methods"):
         print("methods")
         for name, method in METHODS.items():
@@ -275,8 +280,7 @@ def demo(options: argparse.Namespace) -> None:
     from iqrl.report.tables import print_results
     from iqrl.train.store import RunStore
 
-    steps = {} if options.steps is None else {"steps": options.steps, "epsilon_decay": options.steps // 10}
-    steps |= {} if options.steps is None else {"period": max(options.steps // 40, 1)}
+    steps = {} if options.steps is None else {"steps": options.steps}
     results = []
     for method in DEMO_METHODS:
         run = resolve(DEMO_TASK, method, "paper", buffer_size=1, seeds=options.seeds, **steps)

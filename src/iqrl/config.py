@@ -16,15 +16,27 @@ from typing import Any, Literal
 
 from iqrl.errors import BadInput, unknown
 
+REQUIRED = dataclasses.MISSING
 
-def option(default: Any, help: str, *, at_least: float | None = None, at_most: float | None = None, paper: str = "") -> Any:
+
+def option(
+    default: Any, help: str, *, at_least: float | None = None, at_most: float | None = None, paper: str = ""
+) -> Any:
     """A field with its help text and bounds; `paper` says what the paper has, where that is known."""
     metadata = {"help": help, "at_least": at_least, "at_most": at_most, "paper": paper}
     return dataclasses.field(default=default, metadata=metadata)
 
 
+class Checked:
+    """Fields are brought to their declared type and range, or refused with a sentence."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # ty: ignore[invalid-argument-type]
+            object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskOptions:
+class TaskOptions(Checked):
     """the task"""
 
     max_episode_steps: int | None = option(None, "time limit of an episode; the task's own if not given", at_least=1)
@@ -33,22 +45,25 @@ class TaskOptions:
     )
     torques: int = option(5, "Pendulum: number of evenly spaced torques on [-2, 2]", at_least=2, paper="not stated")
     shaping_scale: float = option(
-        1.0, "MountainCar: scale of the potential |velocity| added to the learned reward", at_least=0, paper="not stated"
+        1.0,
+        "MountainCar: scale of the potential |velocity| added to the learned reward",
+        at_least=0,
+        paper="not stated",
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Training:
+class Training(Checked):
     """training"""
 
-    steps: int | None = option(None, "environment steps per seed; the paper's for the task if not given", at_least=1)
-    period: int | None = option(None, "steps between two points of the curve; steps / 40 if not given", at_least=1)
+    steps: int = option(REQUIRED, "environment steps per seed; the paper's for the task if not given", at_least=1)
+    period: int = option(REQUIRED, "steps between two points of the curve; steps / 40 if not given", at_least=1)
     seeds: int = option(5, "independent runs, trained side by side", at_least=1, paper="5")
-    seed: int = option(0, "the first seed; the others follow it", at_least=0)
+    seed: int = option(0, "the first seed; the others follow it", at_least=0, at_most=2**31)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Learning:
+class Learning(Checked):
     """learning"""
 
     buffer_size: int = option(100, "replay capacity N; 1 is no replay at all", at_least=1, paper="1, 100 or 50,000")
@@ -66,16 +81,16 @@ class Learning:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Exploration:
+class Exploration(Checked):
     """exploration"""
 
     epsilon_start: float = option(1.0, "share of random actions at the start", at_least=0, at_most=1, paper="1.0")
     epsilon_final: float = option(0.02, "share of random actions after the decay", at_least=0, at_most=1, paper="0.02")
-    epsilon_decay: int | None = option(None, "steps of the linear decay; steps / 10 if not given", at_least=0, paper="10%")
+    epsilon_decay: int = option(REQUIRED, "steps of the linear decay; steps / 10 if not given", at_least=0, paper="10%")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Contexts:
+class Contexts(Checked):
     """context division"""
 
     contexts: int = option(3, "number of contexts and heads k", at_least=1, paper="3")
@@ -83,12 +98,14 @@ class Contexts:
         "kmeans", "first centroids: K-means on the states before learning starts, or random", paper="either"
     )
     context_scaling: Literal["task", "running", "none"] = option(
-        "task", "scale of each variable in the distance: the task's ranges, a running deviation, or none", paper="advised"
+        "task",
+        "scale of each variable in the distance: the task's ranges, a running deviation, or none",
+        paper="advised",
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Distillation:
+class Distillation(Checked):
     """distillation"""
 
     distill_schedule: Literal["one-minus-epsilon", "constant"] = option(
@@ -101,18 +118,20 @@ class Distillation:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
-    """One run, checked. Names left open (None) are settled by `iqrl.methods.resolve`."""
+    """One run. `iqrl.resolve` makes it from names, a preset and the settings that differ."""
 
     task: str
     method: str
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        super().__post_init__()
+        if self.period > self.steps:
+            raise BadInput(f"period is {self.period}; it must be at most steps, {self.steps}.")
         for name in ("steps", "period", "learning_starts", "target_period"):
-            value = getattr(self, name)
-            if value is not None and value % self.update_every:
-                raise BadInput(f"{name} is {value}; it must be a multiple of update_every, {self.update_every}.")
+            if getattr(self, name) % self.update_every:
+                raise BadInput(
+                    f"{name} is {getattr(self, name)}; it must be a multiple of update_every, {self.update_every}."
+                )
 
     @property
     def identity(self) -> str:
@@ -129,7 +148,8 @@ GROUPS: tuple[type, ...] = (Training, Learning, Exploration, Contexts, Distillat
 
 def fields_of(group: type) -> list[dataclasses.Field]:
     """The fields declared by one group, in order."""
-    return [field for field in dataclasses.fields(group) if field.name in vars(group)["__annotations__"]]
+    fields = dataclasses.fields(group)  # ty: ignore[invalid-argument-type]
+    return [field for field in fields if field.name in vars(group)["__annotations__"]]
 
 
 OPTIONS: dict[str, dataclasses.Field] = {field.name: field for group in GROUPS for field in fields_of(group)}
@@ -142,7 +162,7 @@ def check_names(names: typing.Iterable[str]) -> None:
             raise unknown("setting", name, [*OPTIONS, "task", "method"])
 
 
-def _checked(field: dataclasses.Field, value: Any) -> Any:
+def checked(field: dataclasses.Field, value: Any) -> Any:
     """The value in its declared type and range, or a sentence."""
     name, hint = field.name, TYPES[field.name]
     if isinstance(hint, types.UnionType):
@@ -156,6 +176,8 @@ def _checked(field: dataclasses.Field, value: Any) -> Any:
         return value
     if origin is tuple:
         values = value if isinstance(value, (list, tuple)) else (value,)
+        if not values:
+            raise BadInput(f"{name} must name at least one layer.")
         return tuple(_number(field, int, item) for item in values)
     if hint is bool or hint is str:
         if not isinstance(value, hint):

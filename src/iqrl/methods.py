@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import optax
 
 from iqrl import agent
-from iqrl.config import Contexts, Distillation, Run, check_names, fields_of
+from iqrl.config import OPTIONS, Contexts, Distillation, Run, TaskOptions, check_names, checked, fields_of
 from iqrl.errors import BadInput, unknown
 from iqrl.parts import contexts, distillation, losses, networks, replay, scaling, schedules, teacher
 from iqrl.plugins import load_attribute
-from iqrl.tasks import find_task, make_task
+from iqrl.tasks import find_task
 from iqrl.tasks.base import Task
 
 
@@ -54,7 +53,6 @@ def q_learner(
 
 
 def exploration(run: Run) -> schedules.Schedule:
-    assert run.epsilon_decay is not None
     return schedules.linear(run.epsilon_start, run.epsilon_final, run.epsilon_decay)
 
 
@@ -121,17 +119,12 @@ def build_agent(run: Run, task: Task) -> agent.Agent:
     return agent.build(find_method(run.method).compose(run, task))
 
 
-def paper_preset(method: Method, task: Task) -> dict[str, Any]:
+def paper_preset(method: Method, task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What the paper, and the Baselines script its tables match, say for this task."""
     if not task.paper_steps:
         raise BadInput(f"the paper has no settings for {task.name}; leave out the preset.")
-    return {
-        "steps": task.paper_steps,
-        "period": task.paper_period,
-        "epsilon_decay": task.paper_steps // 10,
-        "gamma": 1.0,
-        "bootstrap_time_limit": False,
-    } | dict(method.paper)
+    length = {} if "steps" in settings else {"steps": task.paper_steps, "period": task.paper_period}
+    return {"gamma": 1.0, "bootstrap_time_limit": False} | length | dict(method.paper)
 
 
 PRESETS = {"paper": paper_preset}
@@ -140,15 +133,19 @@ PRESETS = {"paper": paper_preset}
 def resolve(task: str, method: str, preset: str | None = None, **settings: Any) -> Run:
     """A complete `Run`: the library's defaults, then the preset, then the settings given."""
     check_names(settings)
-    found, record = find_method(method), find_task(task)
+    found = find_method(method)
     _refuse_unused(method, found, settings)
-    values = dict(settings)
-    if preset is not None:
-        if preset not in PRESETS:
-            raise unknown("preset", preset, PRESETS)
-        values = PRESETS[preset](found, record(Run(task=task, method=method, **settings))) | values
-    run = Run(task=task, method=method, **values)
-    return _settle(run, make_task(run))
+    given = {name: checked(OPTIONS[name], value) for name, value in settings.items()}
+    record = find_task(task)(TaskOptions(**{name: given[name] for name in given if name in TASK_OPTIONS}))
+    if preset is not None and preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    values: dict[str, Any] = (PRESETS[preset](found, record, given) if preset else {}) | given
+    run = Run(task=task, method=method, **(_lengths(values, record) | values))
+    _check_warm_start(run, found)
+    return run
+
+
+TASK_OPTIONS = {field.name for field in fields_of(TaskOptions)}
 
 
 def _refuse_unused(name: str, method: Method, settings: Mapping[str, Any]) -> None:
@@ -159,17 +156,17 @@ def _refuse_unused(name: str, method: Method, settings: Mapping[str, Any]) -> No
             raise BadInput(f"method {name!r} has no {optional[setting].__doc__}; {setting} does not apply to it.")
 
 
-def _settle(run: Run, task: Task) -> Run:
-    """Fill in what was left open, and check what only task and method together can tell."""
-    steps = run.steps or task.paper_steps or 100_000
-    period = run.period or max(steps // 40 // run.update_every, 1) * run.update_every
-    decay = steps // 10 if run.epsilon_decay is None else run.epsilon_decay
-    if period > steps:
-        raise BadInput(f"period is {period}; it must be at most steps, {steps}.")
-    waits = Contexts in find_method(run.method).extra_groups and run.context_init == "kmeans"
+def _lengths(values: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """The lengths that follow from others when they are not given."""
+    steps = values.get("steps", task.paper_steps or 100_000)
+    every = values.get("update_every", 1)
+    return {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
+
+
+def _check_warm_start(run: Run, method: Method) -> None:
+    waits = Contexts in method.extra_groups and run.context_init == "kmeans"
     if waits and run.learning_starts < run.contexts:
         raise BadInput(
             f"learning_starts is {run.learning_starts}; with context_init kmeans it must be at least "
             f"the number of contexts, {run.contexts}."
         )
-    return dataclasses.replace(run, steps=steps, period=period, epsilon_decay=decay)

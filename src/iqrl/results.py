@@ -77,7 +77,11 @@ class Result:
         """What `iqrl train --json` prints."""
         curves = self.returns
         per_seed = [{"seed": self.run.seed + i} | summarise(curve) for i, curve in enumerate(curves)]
-        return summarise(mean_curve(curves)) | {"seeds": per_seed, **self.timing, "run": str(self.path or self.run.identity)}
+        return summarise(mean_curve(curves)) | {
+            "seeds": per_seed,
+            **self.timing,
+            "run": str(self.path or self.run.identity),
+        }
 
 
 def steps_and_returns(metrics: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +98,7 @@ def mean_curve(returns: np.ndarray) -> np.ndarray:
 
 
 def summarise(curve: np.ndarray) -> dict[str, float | None]:
-    """The highest point, the mean of the last 10% of points, and the mean of all: the paper's number and two fairer ones."""
+    """The highest point (the paper's number), the mean of the last 10% of points, and the mean of all."""
     last = curve[-max(len(curve) // 10, 1) :]
     return {name: _number(part) for name, part in (("highest", curve), ("final", last), ("auc", curve))} | {
         "highest": None if np.isnan(curve).all() else float(np.nanmax(curve))

@@ -42,7 +42,9 @@ def test_centroid_is_the_running_mean_of_its_states():
 
 def test_only_the_nearest_moves_by_hand():
     part = division(k=2)
-    state = part.init(jax.random.key(0))._replace(live=jnp.array([[0.0, 0.0], [1.0, 2.0]]), counts=jnp.array([3.0, 1.0]))
+    state = part.init(jax.random.key(0))._replace(
+        live=jnp.array([[0.0, 0.0], [1.0, 2.0]]), counts=jnp.array([3.0, 1.0])
+    )
     moved = part.update(state, jnp.array([0.4, 0.8]))
     np.testing.assert_allclose(moved.live, [[0.1, 0.2], [1.0, 2.0]], atol=1e-6)
     np.testing.assert_array_equal(moved.counts, [4, 1])
@@ -50,7 +52,9 @@ def test_only_the_nearest_moves_by_hand():
 
 def test_assignment_waits_for_the_sync():
     part = division(k=2)
-    state = part.init(jax.random.key(0))._replace(target=jnp.array([[0.0, 0.0], [1.0, 2.0]]), live=jnp.array([[1.0, 2.0], [0.0, 0.0]]))
+    state = part.init(jax.random.key(0))._replace(
+        target=jnp.array([[0.0, 0.0], [1.0, 2.0]]), live=jnp.array([[1.0, 2.0], [0.0, 0.0]])
+    )
     assert int(part.assign(state, jnp.array([0.1, 0.1]))) == 0
     assert int(part.assign(part.sync(state), jnp.array([0.1, 0.1]))) == 1
 
@@ -84,7 +88,9 @@ def test_kmeans_finds_separate_blobs():
     for seed in range(10):
         centroids, counts = jax.jit(lambda key: kmeans(key, points, 3, jnp.ones(2)))(jax.random.key(seed))
         order = np.lexsort(np.asarray(centroids).T)
-        np.testing.assert_allclose(np.asarray(centroids)[order], np.array(centres)[np.lexsort(np.array(centres).T)], atol=0.03)
+        np.testing.assert_allclose(
+            np.asarray(centroids)[order], np.array(centres)[np.lexsort(np.array(centres).T)], atol=0.03
+        )
         np.testing.assert_array_equal(counts, [100, 100, 100])
 
 

@@ -1,3 +1,5 @@
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ def test_parameter_count_is_the_formula(hidden, heads):
     inputs, actions = 4, 2
     params = multi_head_mlp(inputs, hidden, "tanh", heads, actions).init(jax.random.key(0))
     sizes = (inputs, *hidden)
-    trunk = sum((a + 1) * b for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    trunk = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == trunk + heads * (hidden[-1] + 1) * actions
 
 

@@ -8,7 +8,14 @@ import pytest
 from iqrl.methods import resolve
 from iqrl.tasks import TASKS, make_task
 
-EPISODES = {"CartPole-v0": 30, "CartPole-v1": 20, "Acrobot-v1": 6, "Pendulum-v0": 12, "MountainCar": 3, "MountainCar-v0": 8}
+EPISODES = {
+    "CartPole-v0": 30,
+    "CartPole-v1": 20,
+    "Acrobot-v1": 6,
+    "Pendulum-v0": 12,
+    "MountainCar": 3,
+    "MountainCar-v0": 8,
+}
 # Acrobot amplifies a rounding error of one step over the next ones: both are set to Gymnasium's state each step.
 TOLERANCE = {"Acrobot-v1": 2e-3}
 

@@ -69,12 +69,13 @@ def sequential_kmeans(
     With `warm_start` > 0, K-means on that many first states replaces them when learning starts, and
     the cluster sizes become the counts.
     """
-    low, high = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+    lowest, highest = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+    size = lowest.size
 
     def init(key: jax.Array) -> Centroids:
-        live = jax.random.uniform(key, (k, low.size), minval=low, maxval=high)
+        live = jax.random.uniform(key, (k, size), minval=lowest, maxval=highest)
         scale = scaling.init()
-        return Centroids(live, jnp.zeros(k), live, scaling.weights(scale), scale, jnp.zeros((warm_start, low.size)))
+        return Centroids(live, jnp.zeros(k), live, scaling.weights(scale), scale, jnp.zeros((warm_start, size)))
 
     def assign(state: Centroids, obs: jax.Array) -> jax.Array:
         return nearest(obs, state.target, state.target_weights)

@@ -38,7 +38,7 @@ def multi_head_mlp(inputs: int, hidden: tuple[int, ...], activation: str, heads:
     nonlinearity = ACTIVATIONS[activation]
     # Heads are stored [k, A, H] so that both the forward product and its gradient run along
     # contiguous rows: on a CPU this is much cheaper than [H, k * A].
-    shapes = [*zip(sizes[:-1], sizes[1:], strict=True), (heads, actions, sizes[-1])]
+    shapes = [*itertools.pairwise(sizes), (heads, actions, sizes[-1])]
 
     def init(key: jax.Array) -> Params:
         *layers, head_weights = glorot_uniform(key, shapes)

@@ -57,8 +57,10 @@ def remembered(network: Network, obs_size: int, heads: int, actions: int) -> Tea
     return Teacher(2 * size, note, renew, recall)
 
 
-def cheaper(network: Network, obs_size: int, heads: int, actions: int, capacity: int, batch: int, period: int) -> Teacher:
-    """Whichever of the two is cheaper per step; measured, renewing a row costs three times what a row of a batch does."""
+def cheaper(
+    network: Network, obs_size: int, heads: int, actions: int, capacity: int, batch: int, period: int
+) -> Teacher:
+    """Whichever of the two is cheaper per step: renewing a row costs about three times what a row of a batch does."""
     if 3 * capacity / period + 1 < batch:
         return remembered(network, obs_size, heads, actions)
     return recomputed(network, obs_size)

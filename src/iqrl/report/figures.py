@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from iqrl.config import Run
 from iqrl.errors import BadInput
@@ -21,7 +22,7 @@ Curve = tuple[Run, np.ndarray, np.ndarray]
 
 
 def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
-    """One panel per task; line: mean over seeds; band: one standard deviation, as in the paper; thin lines: the seeds."""
+    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
@@ -34,7 +35,7 @@ def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
                 if run.task == task:
                     _draw(axis, steps, returns, label, colour)
             axis.set(title=task, xlabel="environment steps", ylabel="return of training episodes")
-            axis.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
+            axis.xaxis.set_major_formatter(EngFormatter(sep=""))
             axis.spines[["top", "right"]].set_visible(False)
             axis.grid(alpha=0.25)
             axis.legend(frameon=False)

@@ -32,7 +32,12 @@ class LiveDisplay:
     """A bar that says return, ε, speed and time left."""
 
     def __init__(self, console: Console, label: str):
-        columns = (SpinnerColumn(), TextColumn("[bold]{task.description}"), BarColumn(24), TextColumn("{task.fields[text]}"))
+        columns = (
+            SpinnerColumn(),
+            TextColumn("[bold]{task.description}"),
+            BarColumn(24),
+            TextColumn("{task.fields[text]}"),
+        )
         self._progress = Progress(*columns, console=console)
         self._task = self._progress.add_task(label, total=None, text="compiling…")
 
@@ -47,7 +52,9 @@ class LiveDisplay:
         )
         self._progress.update(self._task, total=report.steps, completed=report.step, text=text)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._progress.stop()
 
 

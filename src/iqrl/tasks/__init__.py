@@ -12,6 +12,7 @@ from iqrl.tasks.base import Task
 from iqrl.tasks.cartpole import cartpole
 from iqrl.tasks.mountain_car import mountain_car
 from iqrl.tasks.pendulum import pendulum
+from iqrl.tasks.probes import PROBES
 
 TASKS: dict[str, Callable[[TaskOptions], Task]] = {
     "CartPole-v0": lambda options: cartpole("CartPole-v0", 200, 400_000, 10_000),
@@ -32,6 +33,8 @@ def make_task(run: Run) -> Task:
 def find_task(name: str) -> Callable[[TaskOptions], Task]:
     if name in TASKS:
         return TASKS[name]
+    if name in PROBES:
+        return lambda options: PROBES[name]
     if ":" not in name:
         raise unknown("task", name, TASKS)
     found = load_attribute(name)

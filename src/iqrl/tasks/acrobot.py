@@ -23,11 +23,7 @@ def reset(uniforms: jax.Array) -> jax.Array:
 def derivatives(state: jax.Array, torque: jax.Array) -> jax.Array:
     angle_1, angle_2, speed_1, speed_2 = state
     cosine, sine = jnp.cos(angle_2), jnp.sin(angle_2)
-    d1 = (
-        MASS_1 * CENTRE_1**2
-        + MASS_2 * (LENGTH_1**2 + CENTRE_2**2 + 2 * LENGTH_1 * CENTRE_2 * cosine)
-        + 2 * INERTIA
-    )
+    d1 = MASS_1 * CENTRE_1**2 + MASS_2 * (LENGTH_1**2 + CENTRE_2**2 + 2 * LENGTH_1 * CENTRE_2 * cosine) + 2 * INERTIA
     d2 = MASS_2 * (CENTRE_2**2 + LENGTH_1 * CENTRE_2 * cosine) + INERTIA
     phi_2 = MASS_2 * CENTRE_2 * GRAVITY * jnp.cos(angle_1 + angle_2 - math.pi / 2)
     phi_1 = (
@@ -36,9 +32,9 @@ def derivatives(state: jax.Array, torque: jax.Array) -> jax.Array:
         + (MASS_1 * CENTRE_1 + MASS_2 * LENGTH_1) * GRAVITY * jnp.cos(angle_1 - math.pi / 2)
         + phi_2
     )
-    acceleration_2 = (
-        torque + d2 / d1 * phi_1 - MASS_2 * LENGTH_1 * CENTRE_2 * speed_1**2 * sine - phi_2
-    ) / (MASS_2 * CENTRE_2**2 + INERTIA - d2**2 / d1)
+    acceleration_2 = (torque + d2 / d1 * phi_1 - MASS_2 * LENGTH_1 * CENTRE_2 * speed_1**2 * sine - phi_2) / (
+        MASS_2 * CENTRE_2**2 + INERTIA - d2**2 / d1
+    )
     acceleration_1 = -(d2 * acceleration_2 + phi_1) / d1
     return jnp.stack([speed_1, speed_2, acceleration_1, acceleration_2])
 

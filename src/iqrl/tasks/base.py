@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import gymnasium
 import jax
+from gymnasium import Env
 
 State = Any
 
@@ -38,7 +38,7 @@ class Task(NamedTuple):
     step_draws: int = 0
     learned_reward: Callable[[State, jax.Array, State, jax.Array, float], jax.Array] = unshaped
     """(state, reward, next state, terminated, γ) -> the reward learned from; returns always add up the task's own"""
-    gymnasium: Callable[[int], gymnasium.Env] | None = None
+    gymnasium: Callable[[int], Env] | None = None
     """time limit -> the same task in Gymnasium, for evaluation"""
     summary: str = ""
     paper_steps: int = 0

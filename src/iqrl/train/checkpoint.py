@@ -34,7 +34,7 @@ def named_leaves(state: Any) -> dict[str, Any]:
 
 
 def save_state(path: Path, state: Any, identity: str) -> None:
-    arrays = {name: np.ascontiguousarray(np.asarray(leaf)) for name, leaf in named_leaves(state).items()}
+    arrays = {name: np.asarray(leaf, order="C") for name, leaf in named_leaves(state).items()}
     write_whole(path, save(arrays, metadata={"format": FORMAT, "run": identity}))
 
 
@@ -43,7 +43,7 @@ def load_state(path: Path, like: Any, identity: str) -> Any:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise BadInput(f"{path} is damaged or not a checkpoint, and was left alone ({error}).") from error
     if metadata.get("format") != FORMAT:

@@ -16,7 +16,7 @@ from iqrl.train.compiled import Driver
 
 def enable_cache() -> None:
     """Keep compiled programs in the user's cache directory, unless JAX was told otherwise. Best effort."""
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values.get("jax_compilation_cache_dir") is not None:
         return
     root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     # Programs are made for one processor: another kind of machine sharing the home gets its own directory.
@@ -39,7 +39,7 @@ def _processor_features() -> str:
 
 
 def compile_driver(driver: Driver) -> tuple[Any, Any, float]:
-    """The initial state, the compiled `advance`, and the seconds both took to compile."""
+    """`init` and `advance` compiled, and the seconds that took."""
     enable_cache()
     started = time.perf_counter()
     init = jax.jit(driver.init).lower().compile()

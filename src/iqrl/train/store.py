@@ -70,7 +70,6 @@ class RunStore:
 
     def extend(self, steps: int) -> None:
         """Let the run go on to more steps; everything else, the schedules included, stays."""
-        assert self.run.steps is not None
         if steps < self.run.steps:
             raise BadInput(f"{self.path} is a run of {self.run.steps} steps; it cannot be shortened to {steps}.")
         self.run = dataclasses.replace(self.run, steps=steps)

@@ -55,7 +55,9 @@ def train_run(run: Run, store: RunStore | None = None, display: Display = lambda
     if store is not None and loop.trained:
         store.info["timing"] = timing
         store.write_info()
-    return Result(run, loop.metrics, jax.device_get(loop.state.agent), task, agent, timing, store and store.path)
+    return Result(
+        run, loop.metrics, jax.device_get(loop.state.agent), task, agent, timing, store.path if store else None
+    )
 
 
 class _Loop:
@@ -74,7 +76,6 @@ class _Loop:
         return self.trained * self.run.seeds / self.seconds if self.seconds else float("nan")
 
     def run_to_end(self, advance: Callable) -> None:
-        assert self.run.steps is not None and self.run.period is not None
         with Interruption() as interruption:
             while self.step < self.run.steps and not interruption.asked:
                 stop = min((self.step // self.run.period + 1) * self.run.period, self.run.steps)
@@ -125,7 +126,7 @@ class _Loop:
 
 def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFrame:
     """One row per seed."""
-    t = np.int32(step - 1)
+    t = jax.numpy.int32(step - 1)
     columns: dict[str, Any] = {
         "seed": np.arange(run.seed, run.seed + run.seeds),
         "step": np.full(run.seeds, step),
@@ -151,4 +152,6 @@ def load_result(path: str | Path) -> Result:
     task = make_task(store.run)
     agent = build_agent(store.run, task)
     state, metrics = store.load(jax.eval_shape(build_driver(store.run, task, agent).init))
-    return Result(store.run, metrics, jax.device_get(state.agent), task, agent, store.info.get("timing", {}), store.path)
+    return Result(
+        store.run, metrics, jax.device_get(state.agent), task, agent, store.info.get("timing", {}), store.path
+    )

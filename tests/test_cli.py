@@ -1,0 +1,208 @@
+"""The command line as a user meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import iqrl
+from iqrl import cli
+from iqrl.config import OPTIONS
+
+SMALL = ["--steps", "1000", "--period", "250", "--seeds", "2", "--learning-starts", "200"]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout, stderr."""
+    code = cli.main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def last_json(text):
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def test_train_prints_the_summary_as_json(capsys):
+    code, out, err = run(capsys, "train", "CartPole-v0", "--method", "iq", "--buffer-size", 1, *SMALL, "--json")
+    summary = last_json(out)
+    assert code == 0
+    assert {"highest", "final", "auc", "seeds", "steps_per_second", "compile_seconds", "run"} <= summary.keys()
+    assert len(summary["seeds"]) == 2
+    assert {"highest", "final", "auc"} <= summary["seeds"][0].keys()
+    assert len(out.strip().splitlines()) == 1
+    assert "1,000 of 1,000 steps" in err
+    loaded = iqrl.load(summary["run"])
+    assert loaded.summary()["auc"] == summary["auc"]
+
+
+def test_flags_and_keywords_mean_the_same(capsys):
+    flags = ["--gamma", "0.9", "--hidden", "16", "8", "--no-double-q", "--distill-actions", "all"]
+    _, out, _ = run(capsys, "train", "CartPole-v0", *SMALL, *flags, "--out", "here", "--json")
+    settings = {"steps": 1000, "period": 250, "seeds": 2, "learning_starts": 200}
+    same = iqrl.train("CartPole-v0", gamma=0.9, hidden=(16, 8), double_q=False, distill_actions="all", **settings)
+    assert last_json(out)["auc"] == same.summary()["auc"]
+    assert last_json(out)["run"] == "here"
+
+
+def test_every_setting_is_a_flag_with_help(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    for name in OPTIONS:
+        assert "--" + name.replace("_", "-") in text
+
+
+def test_config_file_and_flags_over_it(capsys):
+    Path("my.toml").write_text(
+        'method = "dqn"\n[learning]\nsteps = 1000\nperiod = 250\ngamma = 0.5\n[other]\nseeds = 3\n'
+    )
+    code, out, _ = run(capsys, "train", "CartPole-v0", "--config", "my.toml", "--seeds", 2, "--json")
+    loaded = iqrl.load(last_json(out)["run"]).run
+    assert code == 0
+    assert (loaded.method, loaded.steps, loaded.gamma, loaded.seeds) == ("dqn", 1000, 0.5, 2)
+    # The run.json of a run is a config file too.
+    code, out, err = run(capsys, "train", "CartPole-v0", "--config", Path(last_json(out)["run"]) / "run.json", "--json")
+    assert code == 0
+    assert "holds this run, finished" in err
+
+
+def test_the_rest_of_a_session(capsys):
+    for method in ("dqn", "iq"):
+        run(capsys, "train", "CartPole-v0", "--method", method, *SMALL, "--out", f"runs/{method}")
+    code, out, _ = run(capsys, "list")
+    assert code == 0
+    assert all(word in out for word in ("CartPole-v0", "Acrobot-v1", "dqn", "iq", "runs/dqn", "runs/iq"))
+    code, out, _ = run(capsys, "list", "methods")
+    assert "Zhang et al. 2022" in out
+    assert "runs/dqn" not in out
+    for name in ("a.png", "a.svg"):
+        code, out, _ = run(capsys, "plot", "runs/dqn", "runs/iq", "--out", name)
+        assert (code, out.strip()) == (0, name)
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    assert all(f">{method}<" in Path("a.svg").read_text() for method in ("dqn", "iq"))
+    code, out, err = run(capsys, "evaluate", "runs/iq", "--episodes", 2, "--seed", 3, "--json")
+    assert code == 0
+    assert "all: mean" in err
+    expected = iqrl.evaluate(iqrl.load("runs/iq"), 2, 3)
+    np.testing.assert_array_equal([seed["returns"] for seed in last_json(out)["seeds"]], expected)
+    code, out, _ = run(capsys, "resume", "runs/iq", "--steps", 1500, "--json")
+    assert code == 0
+    assert iqrl.load("runs/iq").steps[-1] == 1500
+
+
+def test_demo(capsys):
+    code, out, err = run(capsys, "demo", "--steps", 2000, "--seeds", 2)
+    assert code == 0
+    assert out.strip() == "demo/demo.png"
+    assert Path("demo/demo.png").stat().st_size > 10_000
+    assert "dqn" in err
+    assert "iq" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "CartPol-v0"], "unknown task 'CartPol-v0'; did you mean CartPole-v0?"),
+        (["train", "CartPole-v0", "--method", "iqq"], "unknown method 'iqq'; did you mean iq?"),
+        (["train", "CartPole-v0", "--buffer-size", "0"], "buffer_size must be at least 1, got 0."),
+        (["train", "CartPole-v0", "--contexts", "0"], "contexts must be at least 1, got 0."),
+        (["train", "CartPole-v0", "--batch-size", "0"], "batch_size must be at least 1, got 0."),
+        (["train", "CartPole-v0", "--steps", "-3"], "steps must be at least 1, got -3."),
+        (["train", "CartPole-v0", "--steps", "many"], "argument --steps: 'many' is not a whole number"),
+        (["train", "CartPole-v0", "--gama", "0.9"], "unknown argument '--gama'; did you mean --gamma?"),
+        (["train", "CartPole-v0", "--activation", "tan"], "unknown activation 'tan'; did you mean tanh?"),
+        (["train", "CartPole-v0", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
+        (["train", "CartPole-v0", "--config", "none.toml"], "cannot read none.toml: No such file or directory."),
+        (["train", "CartPole-v0", "--config", "bad.toml"], "bad.toml is not valid TOML"),
+        (
+            ["train", "CartPole-v0", "--config", "keys.toml"],
+            "in keys.toml: unknown setting 'gama'; did you mean gamma?",
+        ),
+        (["train", "CartPole-v0", "--config", "bytes.toml"], "cannot read bytes.toml"),
+        (["train", "CartPole-v0", "--out", "taken"], "taken exists and is not a run"),
+        (["train", "CartPole-v0", "--out", "bad.toml"], "bad.toml exists and is not a run"),
+        (["train", "CartPole-v0", "--method", "dqn", "--contexts", "2"], "contexts does not apply to it."),
+        (["train"], "the following arguments are required: task"),
+        (["tran", "CartPole-v0"], "'tran'"),
+        (["resume", "nowhere"], "nowhere holds no run"),
+        (["evaluate", "nowhere"], "nowhere holds no run"),
+        (["plot", "nowhere"], "nowhere holds no run"),
+        (["list", "task"], "'task'"),
+        (["demo", "--steps", "0"], "steps must be at least 1, got 0."),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(capsys, arguments, words):
+    Path("bad.toml").write_text("steps = = 3")
+    Path("keys.toml").write_text("gama = 0.5")
+    Path("bytes.toml").write_bytes(b"\xff\xfe\x00")
+    Path("taken").mkdir()
+    Path("taken/mine.txt").write_text("mine")
+    before = sorted(path.name for path in Path().rglob("*"))
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert words in err
+    assert out == ""
+    assert err.startswith("iqrl: ")
+    assert len(err.strip().splitlines()) == 1
+    assert sorted(path.name for path in Path().rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_written_is_exit_2(capsys):
+    code, _, err = run(capsys, "train", "CartPole-v0", *SMALL, "--out", "/proc/iqrl-cannot-write-here")
+    assert code == 2
+    assert "cannot write to /proc/iqrl-cannot-write-here" in err
+
+
+def test_infinite_parameters_are_exit_1(capsys):
+    code, _, err = run(capsys, "train", "CartPole-v0", *SMALL, "--learning-rate", "1e38", "--gamma", "1")
+    assert code == 1
+    assert err.strip().splitlines()[-1].startswith("iqrl: the parameters of seed 0, 1 became infinite or NaN")
+
+
+def test_plot_of_an_unknown_format(capsys):
+    run(capsys, "train", "CartPole-v0", *SMALL, "--out", "r")
+    code, _, err = run(capsys, "plot", "r", "--out", "a.bmp")
+    assert code == 2
+    assert "end the name in .png, .svg, .pdf" in err
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "iqrl.cli", *arguments],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_saves_and_says_how_to_go_on(number):
+    """Stopped by a signal, then resumed in a new process: the same run as one never stopped."""
+    settings = ["--steps", "300000", "--period", "2000", "--buffer-size", "100", "--seeds", "2"]
+    process = start("train", "CartPole-v0", "--method", "dqn", *settings, "--out", "stopped")
+    for line in process.stderr:
+        if "of 300,000 steps" in line:
+            break
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "continue with: iqrl resume stopped" in err.strip().splitlines()[-1]
+    stopped_at = iqrl.load("stopped").steps[-1]
+    assert 2000 <= stopped_at < 300_000
+    resumed = iqrl.resume("stopped")
+    whole = iqrl.train("CartPole-v0", "dqn", steps=300_000, period=2000, buffer_size=100, seeds=2)
+    assert resumed.metrics.equals(whole.metrics)

@@ -1,0 +1,121 @@
+import dataclasses
+import json
+import typing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iqrl.config import GROUPS, OPTIONS, Run, fields_of
+from iqrl.errors import BadInput
+from iqrl.methods import METHODS, resolve
+from iqrl.tasks import TASKS
+
+
+def test_every_field_belongs_to_one_group_and_has_help():
+    names = [field.name for group in GROUPS for field in fields_of(group)]
+    assert len(names) == len(set(names))
+    assert {*names, "task", "method"} == {field.name for field in dataclasses.fields(Run)}
+    assert all(OPTIONS[name].metadata["help"] for name in names)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("preset", [None, "paper"])
+def test_every_task_and_method_resolves(task, method, preset):
+    run = resolve(task, method, preset)
+    assert None not in (run.steps, run.period, run.epsilon_decay)
+    assert Run(**json.loads(json.dumps(run.to_dict()))) == run
+    assert Run(**json.loads(json.dumps(run.to_dict()))).identity == run.identity
+
+
+def test_paper_preset():
+    run = resolve("CartPole-v1", "iq", "paper")
+    expected = {
+        "steps": 1_000_000, "period": 20_000, "epsilon_decay": 100_000, "gamma": 1.0, "double_q": False,
+        "bootstrap_time_limit": False, "batch_size": 32, "learning_rate": 5e-4, "hidden": (64,), "activation": "tanh",
+        "learning_starts": 1000, "target_period": 1000, "epsilon_final": 0.02, "contexts": 3,
+    }  # fmt: skip
+    assert {name: getattr(run, name) for name in expected} == expected
+    assert resolve("CartPole-v0", "dqn", "paper").double_q is True
+    assert resolve("CartPole-v0", "dqn", "paper").steps == 400_000
+
+
+def test_settings_win_over_the_preset():
+    run = resolve("CartPole-v0", "dqn", "paper", gamma=0.9, double_q=False, steps=5000)
+    assert (run.gamma, run.double_q, run.steps) == (0.9, False, 5000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"buffer_size": 0}, "buffer_size must be at least 1, got 0"),
+        ({"contexts": 0}, "contexts must be at least 1"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"steps": -5}, "steps must be at least 1"),
+        ({"gamma": 1.5}, "gamma must be at most 1"),
+        ({"gamma": float("nan")}, "gamma must be a number"),
+        ({"seeds": 2.5}, "seeds must be a whole number"),
+        ({"hidden": ()}, "hidden must name at least one layer"),
+        ({"hidden": (64, 0)}, "hidden must be at least 1"),
+        ({"activation": "tahn"}, "did you mean tanh"),
+        ({"double_q": 1}, "double_q must be true or false"),
+        ({"buffersize": 3}, "did you mean buffer_size"),
+        ({"steps": 100, "period": 200}, "period is 200; it must be at most steps, 100"),
+        ({"steps": 1001, "update_every": 2}, "must be a multiple of update_every"),
+        ({"learning_starts": 2}, "must be at least the number of contexts"),
+        ({"seed": 2**32}, "seed must be at most"),
+    ],
+)
+def test_bad_settings_get_a_sentence(settings, words):
+    with pytest.raises(BadInput, match=words.replace("(", r"\(")) as caught:
+        resolve("CartPole-v0", "iq", **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "method", "words"),
+    [
+        ("CartPol-v0", "iq", "did you mean CartPole-v0"),
+        ("cartpole-v1", "iq", "did you mean CartPole-v1"),
+        ("Chess", "iq", "choose from Acrobot-v1"),
+        ("CartPole-v0", "dqnn", "did you mean dqn"),
+        ("no_such_module:task", "iq", "cannot import 'no_such_module'"),
+        ("math:nothing", "iq", "module 'math' has no 'nothing'"),
+        ("math:pi", "iq", "is float, not an iqrl.Task"),
+        ("CartPole-v0", "math:pi", "is float, not an iqrl.Method"),
+    ],
+)
+def test_unknown_names_suggest_the_nearest(task, method, words):
+    with pytest.raises(BadInput, match=words):
+        resolve(task, method)
+
+
+def test_a_setting_the_method_does_not_use_is_refused():
+    with pytest.raises(BadInput, match="method 'dqn' has no context division; contexts does not apply"):
+        resolve("CartPole-v0", "dqn", contexts=3)
+
+
+def test_unknown_preset():
+    with pytest.raises(BadInput, match="did you mean paper"):
+        resolve("CartPole-v0", "iq", "papr")
+    with pytest.raises(BadInput, match="the paper has no settings for probe-sign"):
+        resolve("probe-sign", "iq", "paper")
+
+
+VALUES = {int: st.integers(1, 10**6), float: st.floats(0, 1), bool: st.booleans()}
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(OPTIONS)))
+def test_identity_follows_the_content(data, name):
+    hint = typing.get_type_hints(Run)[name]
+    kind = next((kind for kind in (bool, int, float) if hint in (kind, kind | None)), None)
+    if kind is None:
+        return
+    value = data.draw(VALUES[kind])
+    base = resolve("CartPole-v0", "iq", steps=10**6, period=1)
+    try:
+        other = dataclasses.replace(base, **{name: value})
+    except BadInput:
+        return
+    assert (other.identity == base.identity) == (getattr(other, name) == getattr(base, name))

@@ -1,0 +1,180 @@
+"""Stopping and going on, bit for bit; refusing what is damaged or foreign."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import iqrl
+from iqrl.errors import BadInput, RunFailed
+from iqrl.train import training
+from iqrl.train.store import RunStore
+
+SETTINGS = {
+    "steps": 2000,
+    "period": 500,
+    "seeds": 2,
+    "learning_starts": 200,
+    "target_period": 300,
+    "epsilon_decay": 800,
+}
+
+
+def assert_same_run(a, b):
+    for x, y in zip(jax.tree.leaves(a.agent_state), jax.tree.leaves(b.agent_state), strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert a.metrics.equals(b.metrics)
+
+
+@pytest.mark.parametrize(("method", "buffer_size"), [("iq", 1), ("iq", 100), ("dqn", 20_000)])
+def test_half_and_half_in_a_new_process_is_the_whole(tmp_path, method, buffer_size):
+    """2T equals T, saved, loaded in a new process, T more: every array of the checkpoint, every metric."""
+    settings = SETTINGS | {"buffer_size": buffer_size}
+    whole = iqrl.train("CartPole-v0", method, out=tmp_path / "whole", **settings)
+    iqrl.train("CartPole-v0", method, out=tmp_path / "half", **(settings | {"steps": 1000}))
+    code = f"import iqrl; iqrl.resume({str(tmp_path / 'half')!r}, steps=2000)"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"JAX_PLATFORMS": "cpu"})
+    assert_same_run(whole, iqrl.load(tmp_path / "half"))
+    files = [load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "half")]
+    assert files[0].keys() == files[1].keys()
+    for name, array in files[0].items():
+        np.testing.assert_array_equal(array, files[1][name])
+
+
+def test_training_in_memory_and_with_a_directory_agree(tmp_path):
+    assert_same_run(iqrl.train("CartPole-v0", **SETTINGS), iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    first = iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+    stamp = (tmp_path / "run" / "checkpoint.safetensors").stat().st_mtime_ns
+    again = iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+    assert_same_run(first, again)
+    assert (tmp_path / "run" / "checkpoint.safetensors").stat().st_mtime_ns == stamp
+
+
+def test_rows_after_the_checkpoint_are_dropped(tmp_path):
+    """A crash between writing the metrics and the checkpoint costs nothing."""
+    half = SETTINGS | {"steps": 1000}
+    iqrl.train("CartPole-v0", out=tmp_path / "run", **half)
+    store = RunStore.open(tmp_path / "run")
+    rows = store.metrics()
+    rows.vstack(rows.filter(rows["step"] == 1000).with_columns(step=rows["step"][:2] * 0 + 1500)).write_parquet(
+        tmp_path / "run" / "metrics.parquet"
+    )
+    resumed = iqrl.resume(tmp_path / "run", steps=2000)
+    assert_same_run(resumed, iqrl.train("CartPole-v0", **SETTINGS))
+
+
+def test_a_run_cannot_be_shortened(tmp_path):
+    iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+    with pytest.raises(BadInput, match="cannot be shortened to 10"):
+        iqrl.resume(tmp_path / "run", steps=10)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 500}))
+    return tmp_path / "run"
+
+
+def refused(path, words):
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    with pytest.raises(BadInput, match=words) as caught:
+        iqrl.resume(path)
+    assert "\n" not in str(caught.value)
+    assert before == {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+def test_truncated_checkpoint_is_refused(saved):
+    file = saved / "checkpoint.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    refused(saved, "damaged or not a checkpoint")
+
+
+def test_foreign_bytes_are_refused(saved):
+    (saved / "checkpoint.safetensors").write_bytes(b"PK\x03\x04 something else")
+    refused(saved, "damaged or not a checkpoint")
+
+
+def test_foreign_safetensors_are_refused(saved):
+    save_file({"weights": np.zeros(3)}, saved / "checkpoint.safetensors")
+    refused(saved, "was not written by this version of iqrl")
+
+
+def test_another_runs_checkpoint_is_refused(saved, tmp_path):
+    iqrl.train("CartPole-v0", "dqn", out=tmp_path / "other", **(SETTINGS | {"steps": 500}))
+    (saved / "checkpoint.safetensors").write_bytes((tmp_path / "other" / "checkpoint.safetensors").read_bytes())
+    refused(saved, "belongs to another run")
+
+
+def test_a_checkpoint_of_other_shapes_is_refused(saved):
+    content = json.loads((saved / "run.json").read_text())
+    content["config"]["hidden"] = [32]
+    (saved / "run.json").write_text(json.dumps(content))
+    refused(saved, "does not fit its run")
+
+
+def test_a_broken_run_file_is_refused(saved):
+    (saved / "run.json").write_text('{"config": {"tsk": 1}}')
+    refused(saved, "unknown setting 'tsk'")
+    (saved / "run.json").write_text("{")
+    refused(saved, "cannot be read as a run")
+
+
+def test_another_run_in_the_directory_is_refused(saved):
+    before = (saved / "run.json").read_bytes()
+    with pytest.raises(BadInput, match="holds another run"):
+        iqrl.train("CartPole-v0", out=saved, **(SETTINGS | {"gamma": 0.5}))
+    assert (saved / "run.json").read_bytes() == before
+
+
+def test_a_directory_of_other_things_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(BadInput, match="exists and is not a run"):
+        iqrl.train("CartPole-v0", out=tmp_path, **SETTINGS)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_infinite_parameters_stop_the_run_and_keep_what_was_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    settings = SETTINGS | {"learning_starts": 1200, "learning_rate": 1e38, "gamma": 1.0}
+    with pytest.raises(RunFailed, match=r"seed 0, 1 became infinite or NaN before step 1,500; .*keeps step 1,000"):
+        iqrl.train("CartPole-v0", out=tmp_path / "run", **settings)
+    kept = iqrl.load(tmp_path / "run")
+    assert kept.metrics["step"].max() == 1000
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(kept.agent_state.params))
+
+
+def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    written = []
+
+    def full(path, state, identity):
+        written.append(path)
+        if len(written) > 1:
+            raise OSError(28, "No space left on device")
+        original(path, state, identity)
+
+    from iqrl.train import store
+
+    original = store.save_state
+    monkeypatch.setattr(store, "save_state", full)
+    with pytest.raises(RunFailed, match="No space left on device; what was saved before is still there"):
+        iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+    assert iqrl.load(tmp_path / "run").metrics["step"].max() == 500
+    assert not [file for file in (tmp_path / "run").iterdir() if file.name.startswith(".")]
+
+
+def test_run_json_says_what_and_where(saved):
+    content = json.loads((saved / "run.json").read_text())
+    assert content["config"] == dataclasses.asdict(iqrl.load(saved).run) | {"hidden": [64]}
+    assert content["versions"]["jax"] == jax.__version__
+    assert content["machine"]["cores"] >= 1
+    assert content["timing"]["steps_per_second"] > 0
