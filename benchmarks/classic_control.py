@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
-
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import iqrl
 

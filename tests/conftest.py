@@ -3,7 +3,6 @@
 import os
 import tempfile
 
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("MPLBACKEND", "agg")
 # Programs compiled by one test serve the others, and the subprocesses that tests start.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{os.getuid()}")

@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-# One thread per run: the products are too small to share, and a study runs one run per core.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-
 from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, fields_of
 from iqrl.errors import BadInput, RunFailed, unknown
 
@@ -96,6 +93,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
     demo = commands.add_parser("demo", help="DQN and IQ on CartPole with a buffer of one", allow_abbrev=False)
     demo.add_argument("--steps", type=_whole, help="environment steps per seed (default: the paper's 400,000)")
+    demo.add_argument("--preset", help="paper: each method as the paper has it (default: both with the same settings)")
     demo.add_argument("--seeds", type=_whole, default=5, help="seeds per method (default: 5)")
     demo.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and picture (default: demo)")
     return parser, dict(commands.choices)
@@ -283,7 +281,7 @@ def demo(options: argparse.Namespace) -> None:
     steps = {} if options.steps is None else {"steps": options.steps}
     results = []
     for method in DEMO_METHODS:
-        run = resolve(DEMO_TASK, method, "paper", buffer_size=1, seeds=options.seeds, **steps)
+        run = resolve(DEMO_TASK, method, options.preset, buffer_size=1, seeds=options.seeds, **steps)
         results.append(_train_with_display(RunStore.create(options.out / f"{method}-{run.identity}", run)))
     print_results(results)
     print(plot_curves([(result.run, result.steps, result.returns) for result in results], options.out / "demo.png"))

@@ -17,22 +17,21 @@ def _cell(value: float | None) -> str:
 
 def print_results(results: Sequence[Result]) -> None:
     """Highest, final and AUC of the mean curve, with the range over the seeds."""
-    table = Table(box=None, header_style="bold")
-    for name, justify in (("task", "left"), ("method", "left"), ("N", "right"), ("highest", "right")):
-        table.add_column(name, justify=justify)
-    for name in ("final", "worst…best seed", "AUC", "worst…best seed", "steps/s"):
+    settings = {(result.run.task, result.run.buffer_size) for result in results}
+    title = ", ".join(f"{task}, N={size:,}" for task, size in sorted(settings))
+    table = Table(title=f"return of training episodes: {title}", title_justify="left", box=None, header_style="bold")
+    table.add_column("method")
+    for name in ("highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s"):
         table.add_column(name, justify="right")
     for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
         summary = result.summary()
-        ranges = [_range([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc")]
+        final, auc = (_range([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc"))
         speed = result.timing.get("steps_per_second")
-        table.add_row(
-            result.run.task, label, f"{result.run.buffer_size:,}", _cell(summary["highest"]),
-            _cell(summary["final"]), ranges[0], _cell(summary["auc"]), ranges[1], f"{speed:,.0f}" if speed else "",
-        )  # fmt: skip
+        numbers = (_cell(summary["highest"]), _cell(summary["final"]), final, _cell(summary["auc"]), auc)
+        table.add_row(label, *numbers, f"{speed:,.0f}" if speed else "")
     Console(stderr=True).print(table)
 
 
 def _range(values: list[float | None]) -> str:
     known = [value for value in values if value is not None]
-    return f"{_cell(min(known))}…{_cell(max(known))}" if known else "none"
+    return f"{min(known):.0f}…{max(known):.0f}" if known else "none"
