@@ -203,7 +203,7 @@ def _train_and_tell(store: Any, as_json: bool) -> None:
 
     result = _train_with_display(store)
     print_results([result])
-    print(f"run: {store.path}   picture: iqrl plot {store.path}", file=sys.stderr)
+    print(f"run: {store.path}", file=sys.stderr)
     if as_json:
         print(json.dumps(result.summary()))
 
@@ -219,7 +219,7 @@ def _train_with_display(store: Any) -> Any:
             print(f"{store.path} holds this run, finished.", file=sys.stderr)
             return result
         print(f"{store.path} holds this run up to step {done:,}; continuing.", file=sys.stderr)
-    label = f"{store.run.method} on {store.run.task}, N={store.run.buffer_size:,}"
+    label = f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}"
     with display(label) as report:
         return train_run(store.run, store, report)
 

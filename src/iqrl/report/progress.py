@@ -7,7 +7,7 @@ from types import TracebackType
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from iqrl.results import mean_curve
 from iqrl.train.training import Progress as Report
@@ -32,12 +32,8 @@ class LiveDisplay:
     """A bar that says return, ε, speed and time left."""
 
     def __init__(self, console: Console, label: str):
-        columns = (
-            SpinnerColumn(),
-            TextColumn("[bold]{task.description}"),
-            BarColumn(24),
-            TextColumn("{task.fields[text]}"),
-        )
+        text = TextColumn("{task.fields[text]}", markup=False)
+        columns = (TextColumn("[bold]{task.description}"), BarColumn(8), text)
         self._progress = Progress(*columns, console=console)
         self._task = self._progress.add_task(label, total=None, text="compiling…")
 
@@ -46,9 +42,10 @@ class LiveDisplay:
         return self
 
     def __call__(self, report: Report) -> None:
+        # The most important first: a narrow terminal cuts the end.
         text = (
-            f"{report.step:,} steps  {returns_text(report.returns)}  ε {report.epsilon:.2f}  "
-            f"{report.steps_per_second:,.0f} steps/s  {clock(report.seconds_left)} left"
+            f"{clock(report.seconds_left)} left  {returns_text(report.returns)}  ε {report.epsilon:.2f}  "
+            f"{report.steps_per_second / 1000:,.0f}k steps/s"
         )
         self._progress.update(self._task, total=report.steps, completed=report.step, text=text)
 
