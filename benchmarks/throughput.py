@@ -103,11 +103,11 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
     from iqrl.methods import build_agent, resolve
     from iqrl.tasks import make_task
     from iqrl.train.compilation import compile_driver
-    from iqrl.train.compiled import build_driver
+    from iqrl.train.compiled import Driver
 
     run = resolve(ENVIRONMENT, contestant.method, **iqrl_settings(contestant))
     task = make_task(run)
-    init, advance, compile_seconds = compile_driver(build_driver(run, task, build_agent(run, task)))
+    init, advance, compile_seconds = compile_driver(Driver(run, task, build_agent(run, task)))
     state, stop = init(), 0
 
     def run_chunk() -> int:

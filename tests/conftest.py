@@ -13,7 +13,7 @@ import pytest
 
 from iqrl.methods import build_agent, resolve
 from iqrl.tasks import make_task
-from iqrl.train.compiled import build_driver
+from iqrl.train.compiled import Driver
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def final_state():
 
     def drive(run, stops=None):
         task = make_task(run)
-        driver = build_driver(run, task, build_agent(run, task))
+        driver = Driver(run, task, build_agent(run, task))
         state, advance = jax.jit(driver.init)(), jax.jit(driver.advance)
         for stop in stops or [run.steps]:
             state, period = advance(state, stop)

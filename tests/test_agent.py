@@ -10,7 +10,7 @@ import pytest
 from iqrl.methods import build_agent, resolve
 from iqrl.parts.losses import pick
 from iqrl.tasks import make_task
-from iqrl.train.compiled import build_driver
+from iqrl.train.compiled import Driver
 
 
 def leaves(tree):
@@ -56,7 +56,7 @@ def test_lambda_moves_with_epsilon_inside_the_compiled_program(small_run):
     target = jax.tree.map(lambda leaf: leaf + 0.3, state.params)
     rows = jax.random.normal(jax.random.key(1), state.replay.shape)
     labels = slice(2 * 4 + 3, 2 * 4 + 5)
-    rows = agent.parts.teacher.renew(target, rows.at[:, labels].set(0.0).at[:, 8].set(0.0))
+    rows = agent.teacher.renew(target, rows.at[:, labels].set(0.0).at[:, 8].set(0.0))
     state = state._replace(target=target, replay=rows)
     learn = jax.jit(agent.learn)
     uniforms = jax.random.uniform(jax.random.key(2), (32,))
@@ -66,7 +66,7 @@ def test_lambda_moves_with_epsilon_inside_the_compiled_program(small_run):
         return np.asarray(momentum)[1:, 0]
 
     at_start, halfway, after = (other_heads_momentum(t) for t in (0, 500, 2000))
-    epsilon = lambda t: float(agent.parts.epsilon(jnp.int32(t)))
+    epsilon = lambda t: float(agent.epsilon(jnp.int32(t)))
     np.testing.assert_array_equal(at_start, 0.0)
     np.testing.assert_allclose(halfway / after, (1 - epsilon(500)) / (1 - epsilon(2000)), rtol=1e-4)
     assert np.abs(after).min() > 1e-4
@@ -138,7 +138,7 @@ def test_acting_uses_the_head_of_the_states_context(small_run):
     state.params["heads"]["b"] = bias
     for obs in jax.random.normal(jax.random.key(1), (20, 4)):
         action, context = agent.act(state, obs, jnp.int32(0), jnp.array([0.5, 0.5]))
-        assert int(context) == int(agent.parts.contexts.assign(state.contexts, obs))
+        assert int(context) == int(agent.contexts.assign(state.contexts, obs))
         assert int(action) == int(jnp.argmax(pick(bias, context)))
 
 
@@ -160,7 +160,7 @@ def test_labels_of_the_warm_start_replace_those_before_it(small_run, final_state
     agent = build_agent(run, make_task(run))
     rows = np.asarray(state.agent.replay[0])[:200]
     division = jax.tree.map(lambda leaf: leaf[0], state.agent.contexts)
-    labels = [int(agent.parts.contexts.assign(division, row[:4])) for row in rows]
+    labels = [int(agent.contexts.assign(division, row[:4])) for row in rows]
     np.testing.assert_array_equal(rows[:, 11], labels)
     assert len(set(labels)) == 3
 
@@ -175,7 +175,7 @@ def test_no_update_before_learning_starts(small_run, final_state):
     run = small_run(steps=150, period=150, learning_starts=200)
     state, period = final_state(run)
     task = make_task(run)
-    start = build_driver(run, task, build_agent(run, task)).init()
+    start = Driver(run, task, build_agent(run, task)).init()
     assert_same(state.agent.params, start.agent.params)
     assert np.isfinite(np.asarray(period.losses.value)).all()
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import optax
 
-from iqrl import agent
+from iqrl.agent import Agent
 from iqrl.config import OPTIONS, Contexts, Distillation, Run, TaskOptions, check_names, checked, fields_of
 from iqrl.errors import BadInput, unknown
 from iqrl.parts import contexts, distillation, losses, networks, replay, scaling, schedules, teacher
@@ -20,7 +20,7 @@ class Method(NamedTuple):
     summary: str
     source: str
     """the paper it comes from"""
-    compose: Callable[[Run, Task], agent.Parts]
+    compose: Callable[[Run, Task], Agent]
     extra_groups: tuple[type, ...] = ()
     """groups of settings it uses beside those that every method uses"""
     paper: Mapping[str, Any] = {}
@@ -32,14 +32,14 @@ def q_learner(
     task: Task,
     division: contexts.ContextDivision,
     regularisers: tuple[distillation.Regulariser, ...] = (),
-) -> agent.Parts:
+) -> Agent:
     """Deep Q-learning over the given contexts, with the given terms added to its loss."""
     size, heads = len(task.low), division.count
     network = networks.multi_head_mlp(size, run.hidden, run.activation, heads, task.actions)
     memory = teacher.cheaper(network, size, heads, task.actions, run.buffer_size, run.batch_size, run.target_period)
     adam = optax.adam(run.learning_rate, eps=run.adam_epsilon)
     clip = optax.clip_by_global_norm(run.gradient_clip) if run.gradient_clip else optax.identity()
-    return agent.Parts(
+    return Agent(
         obs_size=size,
         network=network,
         contexts=division,
@@ -79,11 +79,11 @@ def distil(run: Run) -> tuple[distillation.Regulariser, ...]:
     return (distillation.distillation(weight, run.distill_actions, run.distill_heads),)
 
 
-def dqn(run: Run, task: Task) -> agent.Parts:
+def dqn(run: Run, task: Task) -> Agent:
     return q_learner(run, task, contexts.single())
 
 
-def iq(run: Run, task: Task) -> agent.Parts:
+def iq(run: Run, task: Task) -> Agent:
     return q_learner(run, task, skm_contexts(run, task), distil(run))
 
 
@@ -115,8 +115,8 @@ def find_method(name: str) -> Method:
     return found
 
 
-def build_agent(run: Run, task: Task) -> agent.Agent:
-    return agent.build(find_method(run.method).compose(run, task))
+def build_agent(run: Run, task: Task) -> Agent:
+    return find_method(run.method).compose(run, task)
 
 
 def paper_preset(method: Method, task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class TrainedAgent:
 
     def __init__(self, agent: Agent, state: AgentState, seed: int):
         self.seed, self.state = seed, state
-        contexts, network = agent.parts.contexts, agent.parts.network
+        contexts, network = agent.contexts, agent.network
 
         def q_values(state: AgentState, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
             context = contexts.assign(state.contexts, obs)

@@ -35,7 +35,7 @@ def test_returns_are_the_mean_over_the_episodes_that_ended(result):
 def test_schedules_and_occupancy_are_reported(result):
     agent = build_agent(result.run, make_task(result.run))
     for step, epsilon, weight in result.metrics.select("step", "epsilon", "distillation_weight").iter_rows():
-        assert epsilon == pytest.approx(float(agent.parts.epsilon(step - 1)))
+        assert epsilon == pytest.approx(float(agent.epsilon(step - 1)))
         assert weight == pytest.approx(1 - epsilon, abs=1e-6)
     for shares in result.metrics["occupancy"]:
         assert len(shares) == 3

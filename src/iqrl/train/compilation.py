@@ -38,7 +38,7 @@ def _processor_features() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-COMPILER_OPTIONS = {
+COMPILER_OPTIONS: dict[str, str | bool] = {
     # One thread per run: the products are too small to share, and a study runs one run per core. Said here and not in
     # the environment, so that a run has the same bits from the command line, from Python and on any number of cores.
     "xla_cpu_multi_thread_eigen": False,

@@ -7,7 +7,9 @@ period. Nothing in the inner loop is conditional, grows with the buffer, or draw
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -60,13 +62,21 @@ class Period(NamedTuple):
     """whether every parameter is a finite number"""
 
 
-class Noise(NamedTuple):
-    """The uniform numbers of one step."""
+class Carry(NamedTuple):
+    """What the loops hand on."""
 
-    act: jax.Array
-    step: jax.Array
-    reset: jax.Array
-    replay: jax.Array
+    env: EnvState
+    agent: AgentState
+    statistics: Statistics
+
+
+class Noise(NamedTuple):
+    """The uniform numbers of one step, by purpose; or how many of them there are."""
+
+    act: Any
+    step: Any
+    reset: Any
+    replay: Any
 
 
 def stream(seed: jax.Array, index: jax.Array | int) -> jax.Array:
@@ -77,162 +87,172 @@ def stream(seed: jax.Array, index: jax.Array | int) -> jax.Array:
     return jax.random.wrap_key_data(jnp.stack([jnp.uint32(index), jnp.uint32(seed)]))
 
 
-class Driver(NamedTuple):
-    init: Callable[[], TrainState]
-    advance: Callable[[TrainState, jax.Array], tuple[TrainState, Period]]
-    """(state, stop) -> the state at step `stop` and the statistics on the way"""
-
-
 class Loop(NamedTuple):
     stride: int
     """environment steps made by one call of `body`"""
-    body: Callable[[tuple, jax.Array, jax.Array], tuple]
+    body: Callable[[Carry, jax.Array, jax.Array], Carry]
     """(carry, uniforms of the block, t) -> carry"""
     syncs: bool
     """whether the target follows every C steps"""
 
 
-def build_driver(run: Run, task: Task, agent: Agent) -> Driver:
-    start, every = run.learning_starts, run.update_every
-    block = -(-min(BLOCK, run.target_period) // every) * every
-    sizes = (2, task.step_draws, task.reset_draws, agent.parts.replay.draws)
+@dataclass(frozen=True)
+class Driver:
+    """`init()` makes the state, `advance(state, stop)` takes it to step `stop`; both are to be compiled."""
 
-    def init() -> TrainState:
-        seeds = jnp.uint32(run.seed) + jnp.arange(run.seeds, dtype=jnp.uint32)
-        env, learner = jax.vmap(init_seed)(seeds)
-        return TrainState(jnp.int32(0), seeds, env, learner)
+    run: Run
+    task: Task
+    agent: Agent
 
-    def init_seed(seed: jax.Array) -> tuple[EnvState, AgentState]:
+    @property
+    def block(self) -> int:
+        """Steps per draw of random numbers; whole updates, and no more than pass between two syncs."""
+        every = self.run.update_every
+        return -(-min(BLOCK, self.run.target_period) // every) * every
+
+    def init(self) -> TrainState:
+        seeds = jnp.uint32(self.run.seed) + jnp.arange(self.run.seeds, dtype=jnp.uint32)
+        env, agent = jax.vmap(self._init_seed)(seeds)
+        return TrainState(jnp.int32(0), seeds, env, agent)
+
+    def _init_seed(self, seed: jax.Array) -> tuple[EnvState, AgentState]:
         agent_key, env_key = jax.random.split(stream(seed, 0))
-        state = task.reset(jax.random.uniform(env_key, (task.reset_draws,)))
-        return EnvState(state, task.observe(state), jnp.int32(0), jnp.float32(0)), agent.init(agent_key)
+        env = self._first(jax.random.uniform(env_key, (self.task.reset_draws,)))
+        return env, self.agent.init(agent_key)
 
-    def draw(seeds: jax.Array, t: jax.Array) -> jax.Array:
+    def _first(self, uniforms: jax.Array) -> EnvState:
+        """The start of an episode."""
+        state = self.task.reset(uniforms)
+        return EnvState(state, self.task.observe(state), jnp.int32(0), jnp.float32(0))
+
+    def advance(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
+        """To step `stop`, and the statistics on the way."""
+        start, every, seeds = self.run.learning_starts, self.run.update_every, state.seeds
+        collecting = Loop(1, self._on_seeds(self._collect_step), syncs=False)
+        learning = Loop(every, self._with_updates(), syncs=True)
+        carry = Carry(state.env, state.agent, self._zero_statistics())
+        t, carry = self._run_loop(collecting, seeds, state.step, jnp.minimum(stop, start), carry)
+        begins = (state.step < start) & (t == start)
+        agent = jax.lax.cond(begins, self._begin, lambda agent, seeds: agent, carry.agent, seeds)
+        t, carry = self._run_loop(learning, seeds, t, stop, carry._replace(agent=agent))
+        updates = (jnp.maximum(t, start) - jnp.maximum(state.step, start)) // every
+        return TrainState(t, seeds, carry.env, carry.agent), summarise(carry, t - state.step, updates)
+
+    def _begin(self, agent: AgentState, seeds: jax.Array) -> AgentState:
+        return jax.vmap(lambda state, seed: self.agent.begin(state, stream(seed, 1)))(agent, seeds)
+
+    def _zero_statistics(self) -> Statistics:
+        zeros = jnp.zeros(self.run.seeds)
+        losses = Losses(zeros, {term.name: zeros for term in self.agent.regularisers}, zeros)
+        occupancy = jnp.zeros((self.run.seeds, self.agent.contexts.count))
+        return Statistics(zeros, jnp.zeros(self.run.seeds, jnp.int32), occupancy, losses)
+
+    # The loops
+
+    def _run_loop(self, loop: Loop, seeds: jax.Array, t: jax.Array, stop: jax.Array, carry: Carry):
+        """Run from t to `stop`, segment by segment."""
+        period = self.run.target_period
+
+        def segment(now: tuple[jax.Array, Carry]) -> tuple[jax.Array, Carry]:
+            t, carry = now
+            uniforms = self._draw(seeds, t)
+            next_multiple = lambda size: (t // size + 1) * size
+            end = jnp.minimum(jnp.minimum(next_multiple(self.block), next_multiple(period)), stop)
+            body = lambda i, carry: loop.body(carry, uniforms, t + i * loop.stride)
+            carry = jax.lax.fori_loop(0, (end - t) // loop.stride, body, carry)
+            return end, self._sync(carry, end % period == 0) if loop.syncs else carry
+
+        return jax.lax.while_loop(lambda now: now[0] < stop, segment, (t, carry))
+
+    def _draw(self, seeds: jax.Array, t: jax.Array) -> jax.Array:
         """Uniform numbers [block, seed, draws] for the block that step t lies in; a function of seed and step alone."""
-        of_seed = lambda seed: jax.random.uniform(stream(seed, 2 + t // block), (block, sum(sizes)))
-        return jax.vmap(of_seed, out_axes=1)(seeds)
+        shape = (self.block, sum(self._draws))
+        return jax.vmap(lambda seed: jax.random.uniform(stream(seed, 2 + t // self.block), shape), out_axes=1)(seeds)
 
-    def split(uniforms: jax.Array) -> Noise:
-        ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-        return Noise(*[uniforms[end - size : end] for size, end in zip(sizes, ends, strict=True)])
+    @property
+    def _draws(self) -> Noise:
+        """How many uniform numbers a step needs for each purpose."""
+        return Noise(2, self.task.step_draws, self.task.reset_draws, self.agent.replay.draws)
 
-    def interact(env: EnvState, learner: AgentState, t: jax.Array, noise: Noise):
-        """One step in the environment: the transition, the environment after it, and what to count."""
-        action, context = agent.act(learner, env.obs, t, noise.act)
+    def _sync(self, carry: Carry, due: jax.Array) -> Carry:
+        synced = jax.vmap(self.agent.sync)(carry.agent)
+        choose = lambda new, old: old if new is old else jnp.where(due, new, old)
+        return carry._replace(agent=jax.tree.map(choose, synced, carry.agent))
+
+    def _on_seeds(self, step: Callable[[Carry, jax.Array, Noise], Carry]) -> Callable:
+        """`step` for all seeds. They share the step count, so that no loop bound or index depends on a seed."""
+
+        def of_seed(carry: Carry, t: jax.Array, uniforms: jax.Array) -> Carry:
+            ends = itertools.accumulate(self._draws)
+            pieces = [uniforms[end - size : end] for end, size in zip(ends, self._draws, strict=True)]
+            return step(carry, t, Noise(*pieces))
+
+        def body(carry: Carry, uniforms: jax.Array, t: jax.Array) -> Carry:
+            row = jax.lax.dynamic_index_in_dim(uniforms, t % self.block, keepdims=False)
+            return jax.vmap(of_seed, in_axes=(0, None, 0))(carry, t, row)
+
+        return body
+
+    def _with_updates(self) -> Callable[[Carry, jax.Array, jax.Array], Carry]:
+        """`update_every` steps, the last of them with an update."""
+        observe, learn = self._on_seeds(self._observe_step), self._on_seeds(self._learn_step)
+        before = self.run.update_every - 1
+
+        def body(carry: Carry, uniforms: jax.Array, t: jax.Array) -> Carry:
+            if before:
+                carry = jax.lax.fori_loop(0, before, lambda i, c: observe(c, uniforms, t + i), carry)
+            return learn(carry, uniforms, t + before)
+
+        return body
+
+    # One step of one seed
+
+    def _collect_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
+        """A step before learning starts."""
+        carry, transition = self._interact(carry, t, noise)
+        return carry._replace(agent=self.agent.collect(carry.agent, transition, t))
+
+    def _observe_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
+        """A step between two updates."""
+        carry, transition = self._interact(carry, t, noise)
+        return carry._replace(agent=self.agent.observe(carry.agent, transition, t))
+
+    def _learn_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
+        """A step with an update."""
+        carry = self._observe_step(carry, t, noise)
+        agent, losses = self.agent.learn(carry.agent, t, noise.replay)
+        total = jax.tree.map(jnp.add, carry.statistics.losses, losses)
+        return carry._replace(agent=agent, statistics=carry.statistics._replace(losses=total))
+
+    def _interact(self, carry: Carry, t: jax.Array, noise: Noise) -> tuple[Carry, Transition]:
+        """Act, step the environment, start the next episode if this one ends."""
+        env, task, run = carry.env, self.task, self.run
+        action, context = self.agent.act(carry.agent, env.obs, t, noise.act)
         state, reward, terminated = task.step(env.state, action, noise.step)
-        length = env.length + 1
-        truncated = length >= task.time_limit
-        ends = terminated | truncated
-        final = terminated if run.bootstrap_time_limit else ends
-        obs = task.observe(state)
+        after = EnvState(state, task.observe(state), env.length + 1, env.episode_return + reward)
+        over = terminated | (after.length >= task.time_limit)
+        final = terminated if run.bootstrap_time_limit else over
         transition = Transition(
             obs_tm1=env.obs,
             a_tm1=action,
             r_t=task.learned_reward(env.state, reward, state, terminated, run.gamma),
             discount_t=jnp.where(final, 0.0, run.gamma),
-            obs_t=obs,
+            obs_t=after.obs,
             context_tm1=context,
-            context_t=context,
+            context_t=context,  # both are assigned by `observe`
         )
-        episode_return = env.episode_return + reward
-        first = task.reset(noise.reset)
-        fresh = EnvState(first, task.observe(first), jnp.int32(0), jnp.float32(0))
-        going = EnvState(state, obs, length, episode_return)
-        env = jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, going)
-        counted = (jnp.where(ends, episode_return, 0.0), ends, jnp.arange(agent.parts.contexts.count) == context)
-        return env, transition, counted
-
-    def count(statistics: Statistics, counted: tuple) -> Statistics:
-        returns, ends, occupancy = counted
-        return statistics._replace(
-            returns=statistics.returns + returns,
-            episodes=statistics.episodes + ends,
-            occupancy=statistics.occupancy + occupancy,
+        statistics = carry.statistics._replace(
+            returns=carry.statistics.returns + jnp.where(over, after.episode_return, 0.0),
+            episodes=carry.statistics.episodes + over,
+            occupancy=carry.statistics.occupancy + (jnp.arange(self.agent.contexts.count) == context),
         )
-
-    def collect_step(env, learner, statistics, t, uniforms):
-        """A step before learning starts."""
-        env, transition, counted = interact(env, learner, t, split(uniforms))
-        return env, agent.collect(learner, transition, t), count(statistics, counted)
-
-    def observe_step(env, learner, statistics, t, uniforms):
-        """A step between two updates."""
-        env, transition, counted = interact(env, learner, t, split(uniforms))
-        return env, agent.observe(learner, transition, t), count(statistics, counted)
-
-    def learn_step(env, learner, statistics, t, uniforms):
-        """A step with an update."""
-        env, learner, statistics = observe_step(env, learner, statistics, t, uniforms)
-        learner, losses = agent.learn(learner, t, split(uniforms).replay)
-        return env, learner, statistics._replace(losses=jax.tree.map(jnp.add, statistics.losses, losses))
-
-    def on_seeds(step: Callable) -> Callable:
-        """`step` at index i of a block, for all seeds; the step count is shared by them, so loops need no masks."""
-        batched = jax.vmap(step, in_axes=(0, 0, 0, None, 0))
-
-        def at(carry: tuple, uniforms: jax.Array, t: jax.Array) -> tuple:
-            return batched(*carry, t, jax.lax.dynamic_index_in_dim(uniforms, t % block, keepdims=False))
-
-        return at
-
-    def segments(loop: Loop, seeds: jax.Array, t: jax.Array, stop: jax.Array, carry: tuple) -> tuple:
-        """Run from t to `stop`, segment by segment."""
-
-        def segment(now: tuple) -> tuple:
-            t, carry = now
-            uniforms = draw(seeds, t)
-            next_multiple = lambda size: (t // size + 1) * size
-            end = jnp.minimum(jnp.minimum(next_multiple(block), next_multiple(run.target_period)), stop)
-            body = lambda i, carry: loop.body(carry, uniforms, t + i * loop.stride)
-            carry = jax.lax.fori_loop(0, (end - t) // loop.stride, body, carry)
-            return end, sync(carry, end % run.target_period == 0) if loop.syncs else carry
-
-        return jax.lax.while_loop(lambda now: now[0] < stop, segment, (t, carry))
-
-    def sync(carry: tuple, due: jax.Array) -> tuple:
-        env, learner, statistics = carry
-        synced = jax.vmap(agent.sync)(learner)
-        chosen = jax.tree.map(lambda new, old: old if new is old else jnp.where(due, new, old), synced, learner)
-        return env, chosen, statistics
-
-    def begin(learner: AgentState, seeds: jax.Array) -> AgentState:
-        return jax.vmap(lambda state, seed: agent.sync(agent.begin(state, stream(seed, 1))))(learner, seeds)
-
-    collect_loop = Loop(1, on_seeds(collect_step), syncs=False)
-    learn_loop = Loop(every, on_updates(on_seeds(observe_step), on_seeds(learn_step), every), syncs=True)
-
-    def advance(state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
-        seeds = state.seeds
-        carry = (state.env, state.agent, zero_statistics())
-        t, (env, learner, statistics) = segments(collect_loop, seeds, state.step, jnp.minimum(stop, start), carry)
-        starts_now = (state.step < start) & (t == start)
-        learner = jax.lax.cond(starts_now, begin, lambda learner, seeds: learner, learner, seeds)
-        t, (env, learner, statistics) = segments(learn_loop, seeds, t, stop, (env, learner, statistics))
-        updates = (jnp.maximum(t, start) - jnp.maximum(state.step, start)) // every
-        return TrainState(t, seeds, env, learner), summarise(learner, statistics, t - state.step, updates)
-
-    def zero_statistics() -> Statistics:
-        zeros = jnp.zeros(run.seeds)
-        terms = {term.name: zeros for term in agent.parts.regularisers}
-        occupancy = jnp.zeros((run.seeds, agent.parts.contexts.count))
-        return Statistics(zeros, jnp.zeros(run.seeds, jnp.int32), occupancy, Losses(zeros, terms, zeros))
-
-    return Driver(init, advance)
+        env = jax.tree.map(lambda new, old: jnp.where(over, new, old), self._first(noise.reset), after)
+        return carry._replace(env=env, statistics=statistics), transition
 
 
-def on_updates(observe: Callable, learn: Callable, every: int) -> Callable:
-    """`every` environment steps, the last of them with an update."""
-
-    def body(carry: tuple, uniforms: jax.Array, t: jax.Array) -> tuple:
-        if every > 1:
-            carry = jax.lax.fori_loop(0, every - 1, lambda i, c: observe(c, uniforms, t + i), carry)
-        return learn(carry, uniforms, t + every - 1)
-
-    return body
-
-
-def summarise(learner: AgentState, statistics: Statistics, steps: jax.Array, updates: jax.Array) -> Period:
-    finite = [jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in jax.tree.leaves(learner.params)]
+def summarise(carry: Carry, steps: jax.Array, updates: jax.Array) -> Period:
+    statistics, leaves = carry.statistics, jax.tree.leaves(carry.agent.params)
+    finite = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
     return Period(
         returns=jnp.where(statistics.episodes > 0, statistics.returns / jnp.maximum(statistics.episodes, 1), jnp.nan),
         episodes=statistics.episodes,

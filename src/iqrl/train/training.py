@@ -18,7 +18,7 @@ from iqrl.methods import build_agent
 from iqrl.results import Result
 from iqrl.tasks import make_task
 from iqrl.train.compilation import compile_driver
-from iqrl.train.compiled import Period, TrainState, build_driver
+from iqrl.train.compiled import Driver, Period, TrainState
 from iqrl.train.interruption import Interruption
 from iqrl.train.store import RunStore
 
@@ -45,7 +45,7 @@ def train_run(run: Run, store: RunStore | None = None, display: Display = lambda
     """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there."""
     task = make_task(run)
     agent = build_agent(run, task)
-    driver = build_driver(run, task, agent)
+    driver = Driver(run, task, agent)
     init, advance, compile_seconds = compile_driver(driver)
     resuming = store is not None and store.has_checkpoint
     state, metrics = store.load(jax.eval_shape(driver.init)) if resuming else (init(), pl.DataFrame())
@@ -134,9 +134,9 @@ def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFra
         "episodes": np.asarray(period.episodes),
         "value_loss": np.asarray(period.losses.value),
         "max_q": np.asarray(period.losses.max_q),
-        "epsilon": np.full(run.seeds, float(agent.parts.epsilon(t))),
+        "epsilon": np.full(run.seeds, float(agent.epsilon(t))),
     }
-    for term in agent.parts.regularisers:
+    for term in agent.regularisers:
         columns[f"{term.name}_loss"] = np.asarray(period.losses.regularisers[term.name])
         columns[f"{term.name}_weight"] = np.full(run.seeds, float(term.weight(t)))
     return pl.DataFrame(columns).with_columns(
@@ -151,7 +151,7 @@ def load_result(path: str | Path) -> Result:
         store.metrics()  # says that there is nothing yet
     task = make_task(store.run)
     agent = build_agent(store.run, task)
-    state, metrics = store.load(jax.eval_shape(build_driver(store.run, task, agent).init))
+    state, metrics = store.load(jax.eval_shape(Driver(store.run, task, agent).init))
     return Result(
         store.run, metrics, jax.device_get(state.agent), task, agent, store.info.get("timing", {}), store.path
     )
