@@ -102,8 +102,8 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
 
     from iqrl.methods import build_agent, resolve
     from iqrl.tasks import make_task
-    from iqrl.train.compilation import compile_driver
-    from iqrl.train.compiled import Driver
+    from iqrl.training.compilation import compile_driver
+    from iqrl.training.compiled import Driver
 
     run = resolve(ENVIRONMENT, contestant.method, **iqrl_settings(contestant))
     task = make_task(run)

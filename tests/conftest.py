@@ -13,7 +13,7 @@ import pytest
 
 from iqrl.methods import build_agent, resolve
 from iqrl.tasks import make_task
-from iqrl.train.compiled import Driver
+from iqrl.training.compiled import Driver
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from iqrl.methods import build_agent, resolve
 from iqrl.parts.losses import pick
 from iqrl.tasks import make_task
-from iqrl.train.compiled import Driver
+from iqrl.training.compiled import Driver
 
 
 def leaves(tree):
@@ -172,8 +172,8 @@ def test_updates_every_n_steps(small_run, final_state):
 
 
 def test_no_update_before_learning_starts(small_run, final_state):
-    run = small_run(steps=150, period=150, learning_starts=200)
-    state, period = final_state(run)
+    run = small_run(steps=200, period=150, learning_starts=200)
+    state, period = final_state(run, [150])
     task = make_task(run)
     start = Driver(run, task, build_agent(run, task)).init()
     assert_same(state.agent.params, start.agent.params)

@@ -42,6 +42,7 @@ def test_train_prints_the_summary_as_json(capsys):
     assert {"highest", "final", "auc"} <= summary["seeds"][0].keys()
     assert len(out.strip().splitlines()) == 1
     assert "1,000 of 1,000 steps" in err
+    assert "highest" in err
     loaded = iqrl.load(summary["run"])
     assert loaded.summary()["auc"] == summary["auc"]
 
@@ -62,6 +63,14 @@ def test_every_setting_is_a_flag_with_help(capsys):
     text = capsys.readouterr().out
     for name in OPTIONS:
         assert "--" + name.replace("_", "-") in text
+
+
+def test_task_and_preset_may_come_from_the_config_file(capsys):
+    Path("all.toml").write_text('task = "Acrobot-v1"\nmethod = "dqn"\npreset = "paper"\nsteps = 2000\nseeds = 1\n')
+    code, out, _ = run(capsys, "train", "--config", "all.toml", "--json")
+    summary = last_json(out)
+    assert code == 0
+    assert (summary["task"], summary["method"], iqrl.load(summary["run"]).run.gamma) == ("Acrobot-v1", "dqn", 1.0)
 
 
 def test_config_file_and_flags_over_it(capsys):
@@ -103,12 +112,12 @@ def test_the_rest_of_a_session(capsys):
 
 
 def test_demo(capsys):
-    code, out, err = run(capsys, "demo", "--steps", 2000, "--seeds", 2)
+    code, out, _ = run(capsys, "demo", "--steps", 2000, "--seeds", 2)
     assert code == 0
-    assert out.strip() == "demo/demo.png"
+    assert out.strip().splitlines()[-1] == "demo/demo.png"
     assert Path("demo/demo.png").stat().st_size > 10_000
-    assert "dqn" in err
-    assert "iq" in err
+    assert "dqn" in out
+    assert "iq" in out
 
 
 @pytest.mark.parametrize(
@@ -134,7 +143,13 @@ def test_demo(capsys):
         (["train", "CartPole-v0", "--out", "taken"], "taken exists and is not a run"),
         (["train", "CartPole-v0", "--out", "bad.toml"], "bad.toml exists and is not a run"),
         (["train", "CartPole-v0", "--method", "dqn", "--contexts", "2"], "contexts does not apply to it."),
-        (["train"], "the following arguments are required: task"),
+        (["train"], "which task? name one, such as CartPole-v0"),
+        (["train", "CartPole-v0", "extra"], "unexpected argument 'extra'"),
+        (["train", "CartPole-v0", "--torques", "3"], "it does not apply to CartPole-v0."),
+        (["train", "CartPole-v0", "--seeds", "100000000"], "GB of memory; fewer seeds"),
+        (["train", "CartPole-v0", "--hidden", "1000000", "1000000"], "GB of memory; fewer seeds"),
+        (["train", "CartPole-v0", "--buffer-size", "100000000000"], "buffer_size must be at most"),
+        (["train", "CartPole-v0", "--config", "types.toml"], "in types.toml: buffer_size must be a finite number"),
         (["tran", "CartPole-v0"], "'tran'"),
         (["resume", "nowhere"], "nowhere holds no run"),
         (["evaluate", "nowhere"], "nowhere holds no run"),
@@ -146,6 +161,7 @@ def test_demo(capsys):
 def test_bad_input_is_one_sentence_and_exit_2(capsys, arguments, words):
     Path("bad.toml").write_text("steps = = 3")
     Path("keys.toml").write_text("gama = 0.5")
+    Path("types.toml").write_text('buffer_size = "10"')
     Path("bytes.toml").write_bytes(b"\xff\xfe\x00")
     Path("taken").mkdir()
     Path("taken/mine.txt").write_text("mine")
@@ -176,6 +192,71 @@ def test_plot_of_an_unknown_format(capsys):
     code, _, err = run(capsys, "plot", "r", "--out", "a.bmp")
     assert code == 2
     assert "end the name in .png, .svg, .pdf" in err
+
+
+def test_an_own_task_that_does_not_work_gets_a_sentence(capsys):
+    good = (
+        "import jax.numpy as jnp\nfrom iqrl import Task\n"
+        "def reset(u): return jnp.zeros(1)\n"
+        "def step(s, a, u): return s, jnp.float32(1), jnp.bool_(True)\n"
+        "it = Task('it', 2, (0.,), (1.,), 9, reset, step, lambda s: s, 1)\n"
+    )
+    broken = {
+        "syntax": ("def broken(:", "importing 'syntax' failed with SyntaxError"),
+        "missing": (
+            good.replace(", lambda s: s, 1)", ")"),
+            "importing 'missing' failed with TypeError at missing.py:5",
+        ),
+        "branch": (good.replace("return s, jnp.f", "return (s if a > 0 else s), jnp.f"), "step failed with Tracer"),
+        "shape": (good.replace("zeros(1)", "zeros(2)"), "observe gives shape (2,), but low and high have 1, 1"),
+        "two": (good.replace(", jnp.bool_(True)", ""), "step must return (state, reward, terminated)"),
+        "over": (good.replace("jnp.bool_(True)", "jnp.float32(0)"), "a boolean scalar that says whether it is over"),
+    }
+    for name, (source, words) in broken.items():
+        Path(f"{name}.py").write_text(source)
+        code, _, err = run(capsys, "train", f"{name}:it", *SMALL)
+        assert code == 2
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+    Path("m.py").write_text("from iqrl import Method\nwrong = Method('s', 's', lambda run, task: 3)\n")
+    code, _, err = run(capsys, "train", "CartPole-v0", "--method", "m:wrong", *SMALL)
+    assert (code, "compose gave int, not an iqrl.agent.Agent" in err) == (2, True)
+    assert not Path("runs").exists()
+
+
+def test_an_edited_task_is_another_run(tmp_path):
+    source = (Path(__file__).parent.parent / "examples" / "own_task.py").read_text()
+    Path("edited.py").write_text(source)
+    first = iqrl.resolve("edited:corridor", "iq").identity
+    Path("edited.py").write_text(source.replace("-0.05", "-0.5"))
+    assert iqrl.resolve("edited:corridor", "iq").identity != first
+
+
+def test_two_processes_do_not_train_one_run():
+    settings = ["--steps", "2000000", "--period", "2000", "--seeds", "1", "--method", "dqn", "--out", "one"]
+    first = start("train", "CartPole-v0", *settings)
+    for line in first.stderr:
+        if "of 2,000,000 steps" in line:
+            break
+    second = start("train", "CartPole-v0", *settings)
+    _, err = second.communicate(timeout=60)
+    first.kill()
+    first.communicate()
+    assert second.returncode == 2
+    assert "one is being trained by another process" in err
+
+
+def test_an_interruption_while_compiling_is_heard():
+    settings = ["--steps", "300000", "--period", "2000", "--seeds", "7", "--batch-size", "37", "--out", "early"]
+    process = start("train", "CartPole-v0", *settings)
+    for line in process.stderr:
+        if "compiling" in line:
+            break
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "continue with: iqrl resume early" in err
 
 
 def start(*arguments):

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import typing
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +55,7 @@ def test_settings_win_over_the_preset():
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"steps": -5}, "steps must be at least 1"),
         ({"gamma": 1.5}, "gamma must be at most 1"),
-        ({"gamma": float("nan")}, "gamma must be a number"),
+        ({"gamma": float("nan")}, "gamma must be a finite number, got nan"),
         ({"seeds": 2.5}, "seeds must be a whole number"),
         ({"hidden": ()}, "hidden must name at least one layer"),
         ({"hidden": (64, 0)}, "hidden must be at least 1"),
@@ -65,6 +66,10 @@ def test_settings_win_over_the_preset():
         ({"steps": 1001, "update_every": 2}, "must be a multiple of update_every"),
         ({"learning_starts": 2}, "must be at least the number of contexts"),
         ({"seed": 2**32}, "seed must be at most"),
+        ({"steps": 10**14}, "steps must be at most"),
+        ({"steps": 2000, "learning_starts": 50_000}, "learning_starts is 50000; it must be at most steps, 2000"),
+        ({"steps": 2000, "update_every": 5000}, "steps is 2000; it must be a multiple of update_every, 5000"),
+        ({"torques": 3}, "torques is a setting of Pendulum-v0; it does not apply to CartPole-v0"),
     ],
 )
 def test_bad_settings_get_a_sentence(settings, words):
@@ -80,7 +85,8 @@ def test_bad_settings_get_a_sentence(settings, words):
         ("cartpole-v1", "iq", "did you mean CartPole-v1"),
         ("Chess", "iq", "choose from Acrobot-v1"),
         ("CartPole-v0", "dqnn", "did you mean dqn"),
-        ("no_such_module:task", "iq", "cannot import 'no_such_module'"),
+        ("no_such_module:task", "iq", "cannot import 'no_such_module'.*run from the folder that holds it"),
+        ("math:", "iq", "'math:' is not a name of the form module:attribute"),
         ("math:nothing", "iq", "module 'math' has no 'nothing'"),
         ("math:pi", "iq", "is float, not an iqrl.Task"),
         ("CartPole-v0", "math:pi", "is float, not an iqrl.Method"),
@@ -118,4 +124,16 @@ def test_identity_follows_the_content(data, name):
         other = dataclasses.replace(base, **{name: value})
     except BadInput:
         return
-    assert (other.identity == base.identity) == (getattr(other, name) == getattr(base, name))
+    same = name == "steps" or getattr(other, name) == getattr(base, name)
+    assert (other.identity == base.identity) == same
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    run = resolve("CartPole-v0", "iq", steps=np.int64(2000), gamma=np.float32(0.5), buffer_size=1e3)
+    assert (run.steps, run.gamma, run.buffer_size) == (2000, 0.5, 1000)
+    assert all(type(value) in (int, float) for value in (run.steps, run.gamma, run.buffer_size))
+
+
+def test_a_task_record_is_not_a_name():
+    with pytest.raises(BadInput, match="task and method are names"):
+        resolve(object(), "iq")

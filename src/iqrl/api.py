@@ -7,8 +7,8 @@ from typing import Any
 
 from iqrl.methods import resolve
 from iqrl.results import Result
-from iqrl.train.store import RunStore
-from iqrl.train.training import Display, train_run
+from iqrl.training.loop import Display, driver_of, train_run
+from iqrl.training.store import RunStore
 
 
 def train(
@@ -32,8 +32,11 @@ def train(
     True
     """
     run = resolve(task, method, preset, **settings)
-    store = None if out is None else RunStore.create(out, run)
-    return train_run(run, store, display)
+    if out is None:
+        return train_run(run, None, display)
+    driver_of(run)  # says what is wrong before a directory is made
+    store = RunStore.create(out, run)
+    return train_run(store.run, store, display)
 
 
 def resume(path: str | Path, *, steps: int | None = None, display: Display = lambda progress: None) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tomllib
 import types
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, fields_of
+from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of
 from iqrl.errors import BadInput, RunFailed, unknown
 
 DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
@@ -31,9 +32,13 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 2 bad input, 1 failed while running, 130 interrupted."""
+    # Until training takes over there is nothing to save, and an interrupted import only confuses JAX.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         parser, commands = build_parser()
         options, rest = parser.parse_known_args(arguments)
+        if rest and not rest[0].startswith("-"):
+            raise BadInput(f"unexpected argument {rest[0]!r}; see iqrl {options.command or ''} --help.")
         if rest:
             flags = commands[options.command].known_flags() if options.command else parser.known_flags()
             raise unknown("argument", rest[0], [flag for flag in flags if flag.startswith("--")])
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 0
 
 
 def build_parser() -> tuple[Parser, dict[str, Parser]]:
@@ -62,7 +67,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
     train = commands.add_parser("train", help="train a method on a task", allow_abbrev=False)
-    train.add_argument("task", help="CartPole-v0, …; see iqrl list; or your own as module:name")
+    train.add_argument("task", nargs="?", help="CartPole-v0, …; see iqrl list; or your own as module:name")
     train.add_argument("--method", default=argparse.SUPPRESS, help="dqn, iq; or your own as module:name (default: iq)")
     train.add_argument("--preset", help="paper: the paper's values for this task and method")
     train.add_argument("--config", type=Path, help="a TOML or JSON file of the settings below; flags win over it")
@@ -107,9 +112,12 @@ def _version() -> str:
 
 def _whole(text: str) -> int:
     try:
-        return int(text.replace("_", "").replace(",", ""))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        number = float(text.replace(",", ""))
+        if number.is_integer():
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
 
 
 def _fraction(text: str) -> float:
@@ -168,29 +176,33 @@ def read_config(path: Path) -> dict[str, Any]:
         content = {name: value for name, value in content["config"].items() if value != defaults.get(name, REQUIRED)}
     for name, value in content.items():
         settings |= value if isinstance(value, dict) else {name: value}
+    settings = {name: value for name, value in settings.items() if value is not None}
     try:
-        check_names(settings)
+        check_names(set(settings) - {"preset"})
+        return settings | {name: checked(OPTIONS[name], settings[name]) for name in settings if name in OPTIONS}
     except BadInput as error:
         raise BadInput(f"in {path}: {error}") from None
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 def train(options: argparse.Namespace) -> None:
     from iqrl.methods import resolve
-    from iqrl.train.store import RunStore, default_directory
+    from iqrl.training.loop import driver_of
+    from iqrl.training.store import RunStore, default_directory
 
     given = vars(options)
     settings = read_config(options.config) if options.config else {}
     settings |= {name: given[name] for name in OPTIONS if name in given}
-    settings.pop("task", None)
-    method = given.get("method", settings.pop("method", "iq"))
-    settings.pop("method", None)
-    run = resolve(options.task, method, options.preset, **settings)
+    names = {name: settings.pop(name, None) for name in ("task", "method", "preset")}
+    names |= {name: given[name] for name in names if given.get(name) is not None}
+    if names["task"] is None:
+        raise BadInput("which task? name one, such as CartPole-v0; see iqrl list tasks.")
+    run = resolve(names["task"], names["method"] or "iq", names["preset"], **settings)
+    driver_of(run)  # says what is wrong before a directory is made
     _train_and_tell(RunStore.create(options.out or default_directory(run), run), options.json)
 
 
 def resume(options: argparse.Namespace) -> None:
-    from iqrl.train.store import RunStore
+    from iqrl.training.store import RunStore
 
     store = RunStore.open(options.run)
     if options.steps is not None:
@@ -199,21 +211,24 @@ def resume(options: argparse.Namespace) -> None:
 
 
 def _train_and_tell(store: Any, as_json: bool) -> None:
+    from rich.console import Console
+
     from iqrl.report.tables import print_results
 
     result = _train_with_display(store)
-    print_results([result])
-    print(f"run: {store.path}", file=sys.stderr)
+    # With --json, stdout is for the machine.
+    print_results([result], Console(stderr=as_json))
+    print(f"run: {store.path}", file=sys.stderr if as_json else sys.stdout)
     if as_json:
         print(json.dumps(result.summary()))
 
 
 def _train_with_display(store: Any) -> Any:
     from iqrl.report.progress import display
-    from iqrl.train.training import load_result, train_run
+    from iqrl.training.loop import load, train_run
 
     if store.has_checkpoint:
-        result = load_result(store.path)
+        result = load(store.path)
         done = int(result.steps[-1])
         if done >= store.run.steps:
             print(f"{store.path} holds this run, finished.", file=sys.stderr)
@@ -225,14 +240,15 @@ def _train_with_display(store: Any) -> Any:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    from iqrl.train.evaluation import evaluate as greedy
-    from iqrl.train.training import load_result
+    from iqrl.training.evaluation import evaluate as greedy
+    from iqrl.training.loop import load
 
-    result = load_result(options.run)
+    result = load(options.run)
     returns = greedy(result, options.episodes, options.seed)
+    to = sys.stderr if options.json else sys.stdout
     for agent, row in zip(result.agents, returns, strict=True):
-        print(f"seed {agent.seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=sys.stderr)
-    print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episodes", file=sys.stderr)
+        print(f"seed {agent.seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=to)
+    print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episodes", file=to)
     if options.json:
         seeds = [
             {"seed": agent.seed, "returns": row.tolist()} for agent, row in zip(result.agents, returns, strict=True)
@@ -243,7 +259,7 @@ def evaluate(options: argparse.Namespace) -> None:
 def plot(options: argparse.Namespace) -> None:
     from iqrl.report.figures import plot_curves
     from iqrl.results import steps_and_returns
-    from iqrl.train.store import RunStore
+    from iqrl.training.store import RunStore
 
     stores = [RunStore.open(path) for path in options.runs]
     curves = [(store.run, *steps_and_returns(store.metrics())) for store in stores]
@@ -253,7 +269,7 @@ def plot(options: argparse.Namespace) -> None:
 def list_everything(options: argparse.Namespace) -> None:
     from iqrl.methods import METHODS
     from iqrl.tasks import TASKS
-    from iqrl.train.store import RUN_FILE, RunStore, describe
+    from iqrl.training.store import RUN_FILE, RunStore, describe
 
     if options.what in (None, "tasks"):
         print("tasks")
@@ -267,23 +283,26 @@ def list_everything(options: argparse.Namespace) -> None:
         print(f"runs in {options.dir}")
         for file in sorted(options.dir.glob(f"*/{RUN_FILE}")):
             try:
-                print(f"  {file.parent}: {describe(RunStore.open(file.parent).run)}")
+                store = RunStore.open(file.parent)
+                print(f"  {file.parent}: {describe(store.run)}, {store.progress}")
             except BadInput as error:
                 print(f"  {file.parent}: damaged; {error}")
 
 
 def demo(options: argparse.Namespace) -> None:
+    from rich.console import Console
+
     from iqrl.methods import resolve
     from iqrl.report.figures import plot_curves
     from iqrl.report.tables import print_results
-    from iqrl.train.store import RunStore
+    from iqrl.training.store import RunStore
 
     steps = {} if options.steps is None else {"steps": options.steps}
     results = []
     for method in DEMO_METHODS:
         run = resolve(DEMO_TASK, method, options.preset, buffer_size=1, seeds=options.seeds, **steps)
         results.append(_train_with_display(RunStore.create(options.out / f"{method}-{run.identity}", run)))
-    print_results(results)
+    print_results(results, Console())
     print(plot_curves([(result.run, result.steps, result.returns) for result in results], options.out / "demo.png"))
 
 

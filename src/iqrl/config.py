@@ -10,13 +10,17 @@ import dataclasses
 import hashlib
 import json
 import math
+import numbers
 import types
 import typing
 from typing import Any, Literal
 
 from iqrl.errors import BadInput, unknown
+from iqrl.plugins import source_of
 
 REQUIRED = dataclasses.MISSING
+LARGEST = 2**31 - 1
+"""steps are counted in 32 bits"""
 
 
 def option(
@@ -41,7 +45,9 @@ class TaskOptions(Checked):
 
     max_episode_steps: int | None = option(None, "time limit of an episode; the task's own if not given", at_least=1)
     bootstrap_time_limit: bool = option(
-        True, "value the state at a time limit instead of treating it as the end of the world", paper="no"
+        True,
+        "value the state at a time limit instead of treating it as the end of the world",
+        paper="not stated; an end in Baselines",
     )
     torques: int = option(5, "Pendulum: number of evenly spaced torques on [-2, 2]", at_least=2, paper="not stated")
     shaping_scale: float = option(
@@ -56,23 +62,29 @@ class TaskOptions(Checked):
 class Training(Checked):
     """training"""
 
-    steps: int = option(REQUIRED, "environment steps per seed; the paper's for the task if not given", at_least=1)
+    steps: int = option(
+        REQUIRED, "environment steps per seed; the paper's for the task if not given", at_least=1, at_most=LARGEST
+    )
     period: int = option(REQUIRED, "steps between two points of the curve; steps / 40 if not given", at_least=1)
-    seeds: int = option(5, "independent runs, trained side by side", at_least=1, paper="5")
-    seed: int = option(0, "the first seed; the others follow it", at_least=0, at_most=2**31)
+    seeds: int = option(5, "independent runs, trained side by side", at_least=1, at_most=LARGEST, paper="5")
+    seed: int = option(0, "the first seed; the others follow it", at_least=0, at_most=LARGEST)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learning(Checked):
     """learning"""
 
-    buffer_size: int = option(100, "replay capacity N; 1 is no replay at all", at_least=1, paper="1, 100 or 50,000")
+    buffer_size: int = option(
+        100, "replay capacity N; 1 is no replay at all", at_least=1, at_most=LARGEST, paper="1, 100 or 50,000"
+    )
     batch_size: int = option(32, "transitions per update, drawn with replacement", at_least=1, paper="32")
     gamma: float = option(0.99, "discount factor γ", at_least=0, at_most=1, paper="not stated; 1.0 in Baselines")
     learning_rate: float = option(5e-4, "Adam's step size", at_least=0, paper="5e-4")
     adam_epsilon: float = option(1e-8, "Adam's ε̂", at_least=0, paper="not stated; 1e-8 in Baselines")
-    double_q: bool = option(False, "choose the next action by θ, value it by θ⁻", paper="not stated; yes in Baselines")
-    gradient_clip: float = option(0.0, "clip the gradient to this global norm; 0 is no clipping", at_least=0, paper="0")
+    double_q: bool = option(False, "choose the next action by θ, value it by θ⁻", paper="yes for DQN, no for IQ")
+    gradient_clip: float = option(
+        0.0, "clip the gradient to this global norm; 0 is no clipping", at_least=0, paper="not stated"
+    )
     hidden: tuple[int, ...] = option((64,), "units of each hidden layer of the shared trunk", at_least=1, paper="64")
     activation: Literal["tanh", "relu"] = option("tanh", "activation of the hidden layers", paper="tanh")
     learning_starts: int = option(1000, "steps before the first update", at_least=0, paper="1000")
@@ -125,18 +137,21 @@ class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.period > self.steps:
-            raise BadInput(f"period is {self.period}; it must be at most steps, {self.steps}.")
         for name in ("steps", "period", "learning_starts", "target_period"):
             if getattr(self, name) % self.update_every:
                 raise BadInput(
                     f"{name} is {getattr(self, name)}; it must be a multiple of update_every, {self.update_every}."
                 )
+        for name in ("period", "learning_starts"):
+            if getattr(self, name) > self.steps:
+                raise BadInput(f"{name} is {getattr(self, name)}; it must be at most steps, {self.steps}.")
 
     @property
     def identity(self) -> str:
-        """Eight hexadecimal digits made of the content."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        """Eight hexadecimal digits made of all that decides the trajectory: the settings but for how far to go, and
+        the source of a task or method of the user's own."""
+        settings = self.to_dict() | {"steps": None}
+        text = json.dumps([settings, source_of(self.task), source_of(self.method)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,9 +203,9 @@ def checked(field: dataclasses.Field, value: Any) -> Any:
 
 def _number(field: dataclasses.Field, kind: type, value: Any) -> Any:
     name = field.name
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadInput(f"{name} must be a number, got {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise BadInput(f"{name} must be a finite number, got {value!r}.")
+    whole = float(value).is_integer()
     if kind is int and not whole:
         raise BadInput(f"{name} must be a whole number, got {value!r}.")
     low, high = field.metadata.get("at_least"), field.metadata.get("at_most")

@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable
 
 
-class BadInput(Exception):
+class BadInput(ValueError):
     """The request cannot be carried out as written (exit code 2)."""
 
 
-class RunFailed(Exception):
+class RunFailed(RuntimeError):
     """The request was sound but went wrong while running (exit code 1)."""
 
 

@@ -11,8 +11,8 @@ from iqrl.agent import Agent
 from iqrl.config import OPTIONS, Contexts, Distillation, Run, TaskOptions, check_names, checked, fields_of
 from iqrl.errors import BadInput, unknown
 from iqrl.parts import contexts, distillation, losses, networks, replay, scaling, schedules, teacher
-from iqrl.plugins import load_attribute
-from iqrl.tasks import find_task
+from iqrl.plugins import in_a_sentence, load_attribute
+from iqrl.tasks import find_task, refuse_unused
 from iqrl.tasks.base import Task
 
 
@@ -116,7 +116,16 @@ def find_method(name: str) -> Method:
 
 
 def build_agent(run: Run, task: Task) -> Agent:
-    return find_method(run.method).compose(run, task)
+    method = find_method(run.method)
+    if ":" not in run.method:
+        return method.compose(run, task)
+    try:
+        agent = method.compose(run, task)
+    except Exception as error:
+        raise BadInput(f"{run.method}: compose failed with {in_a_sentence(error)}.") from error
+    if not isinstance(agent, Agent):
+        raise BadInput(f"{run.method}: compose gave {type(agent).__name__}, not an iqrl.agent.Agent.")
+    return agent
 
 
 def paper_preset(method: Method, task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,9 +141,12 @@ PRESETS = {"paper": paper_preset}
 
 def resolve(task: str, method: str, preset: str | None = None, **settings: Any) -> Run:
     """A complete `Run`: the library's defaults, then the preset, then the settings given."""
+    if not isinstance(task, str) or not isinstance(method, str):
+        raise BadInput("task and method are names; one of your own is named module:attribute.")
     check_names(settings)
     found = find_method(method)
     _refuse_unused(method, found, settings)
+    refuse_unused(task, settings)
     given = {name: checked(OPTIONS[name], value) for name, value in settings.items()}
     record = find_task(task)(TaskOptions(**{name: given[name] for name in given if name in TASK_OPTIONS}))
     if preset is not None and preset not in PRESETS:

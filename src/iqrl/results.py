@@ -12,6 +12,7 @@ import polars as pl
 
 from iqrl.agent import Agent, AgentState
 from iqrl.config import Run
+from iqrl.errors import BadInput
 from iqrl.parts.losses import pick
 from iqrl.tasks.base import Task
 
@@ -20,7 +21,7 @@ class TrainedAgent:
     """One seed's greedy policy."""
 
     def __init__(self, agent: Agent, state: AgentState, seed: int):
-        self.seed, self.state = seed, state
+        self.seed, self.state, self._obs_size = seed, state, agent.obs_size
         contexts, network = agent.contexts, agent.network
 
         def q_values(state: AgentState, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -43,6 +44,10 @@ class TrainedAgent:
 
     def _evaluate(self, obs: np.ndarray) -> tuple[jax.Array, jax.Array]:
         obs = np.asarray(obs, np.float32)
+        if obs.ndim not in (1, 2) or obs.shape[-1] != self._obs_size:
+            raise BadInput(
+                f"an observation has shape ({self._obs_size},), several (n, {self._obs_size}), got {obs.shape}."
+            )
         return (self._one if obs.ndim == 1 else self._many)(self.state, obs)
 
 
@@ -77,11 +82,16 @@ class Result:
         """What `iqrl train --json` prints."""
         curves = self.returns
         per_seed = [{"seed": self.run.seed + i} | summarise(curve) for i, curve in enumerate(curves)]
-        return summarise(mean_curve(curves)) | {
-            "seeds": per_seed,
-            **self.timing,
-            "run": str(self.path or self.run.identity),
-        }
+        names = {"task": self.run.task, "method": self.run.method, "buffer_size": self.run.buffer_size}
+        return (
+            names
+            | summarise(mean_curve(curves))
+            | {
+                "seeds": per_seed,
+                **self.timing,
+                "run": str(self.path or self.run.identity),
+            }
+        )
 
 
 def steps_and_returns(metrics: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:

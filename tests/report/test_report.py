@@ -5,14 +5,15 @@ import pytest
 from rich.console import Console
 
 from iqrl.methods import resolve
-from iqrl.report.figures import distinct_labels, plot_curves
+from iqrl.report.figures import plot_curves
+from iqrl.report.labels import distinct_labels
 from iqrl.report.progress import LiveDisplay, PlainDisplay, clock, returns_text
-from iqrl.train.training import Progress
+from iqrl.training.loop import Progress
 
 
 def test_labels_name_what_differs():
     runs = [resolve("CartPole-v0", "iq", buffer_size=n) for n in (1, 100)] + [resolve("CartPole-v0", "dqn")]
-    assert distinct_labels(runs) == ["iq buffer_size=1", "iq buffer_size=100", "dqn"]
+    assert distinct_labels(runs) == ["iq N=1", "iq N=100", "dqn"]
     assert distinct_labels(runs[:1]) == ["iq"]
 
 
@@ -43,5 +44,5 @@ def test_displays_say_return_epsilon_speed_and_time_left(kind):
 
 
 def test_small_words():
-    assert clock(3661) == "61:01"
+    assert clock(3661) == "1:01:01"
     assert returns_text(np.array([np.nan])) == "no episode ended"

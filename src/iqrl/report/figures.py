@@ -12,6 +12,7 @@ from matplotlib.ticker import EngFormatter
 
 from iqrl.config import Run
 from iqrl.errors import BadInput
+from iqrl.report.labels import common_settings, distinct_labels
 from iqrl.results import mean_curve
 
 COLOURS = ("#1b6ca8", "#c8372d", "#2a8c5a", "#8a5ab5", "#d98c21", "#4d4d4d", "#17a2b0", "#b0578d")
@@ -34,7 +35,11 @@ def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
             for (run, steps, returns), label, colour in zip(curves, labels, _cycle(len(curves)), strict=True):
                 if run.task == task:
                     _draw(axis, steps, returns, label, colour)
-            axis.set(title=task, xlabel="environment steps", ylabel="return of training episodes")
+            axis.set(
+                title=common_settings([run for run, _, _ in curves if run.task == task]),
+                xlabel="environment steps",
+                ylabel="return of training episodes",
+            )
             axis.xaxis.set_major_formatter(EngFormatter(sep=""))
             axis.spines[["top", "right"]].set_visible(False)
             axis.grid(alpha=0.25)
@@ -49,24 +54,14 @@ def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
 def _draw(axis, steps: np.ndarray, returns: np.ndarray, label: str, colour: str) -> None:
     mean = mean_curve(returns)
     spread = np.sqrt(mean_curve((returns - mean) ** 2))
+    # The band stays within what the seeds did: a mean plus a deviation can be a return that no episode can have.
+    low = np.fmax(mean - spread, np.nanmin(np.where(np.isnan(returns), np.inf, returns), axis=0))
+    high = np.fmin(mean + spread, np.nanmax(np.where(np.isnan(returns), -np.inf, returns), axis=0))
     for seed in returns:
         axis.plot(steps, seed, color=colour, alpha=0.25, linewidth=0.7)
-    axis.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+    axis.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
     axis.plot(steps, mean, color=colour, linewidth=2.2, label=label)
 
 
 def _cycle(count: int) -> list[str]:
     return [COLOURS[i % len(COLOURS)] for i in range(count)]
-
-
-def distinct_labels(runs: Sequence[Run]) -> list[str]:
-    """The method, and every setting in which runs of that method differ."""
-    varying = [name for name in runs[0].to_dict() if len({str(run.to_dict()[name]) for run in runs}) > 1]
-    shown = [name for name in varying if name not in ("task", "method", "steps", "period", "epsilon_decay")]
-
-    def label(run: Run) -> str:
-        same_method = [other for other in runs if other.method == run.method]
-        differing = [name for name in shown if len({str(other.to_dict()[name]) for other in same_method}) > 1]
-        return " ".join([run.method, *[f"{name}={run.to_dict()[name]}" for name in differing]])
-
-    return [label(run) for run in runs]

@@ -10,14 +10,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from iqrl.results import mean_curve
-from iqrl.train.training import Progress as Report
+from iqrl.training.loop import Progress as Report
 
 PLAIN_SECONDS = 5.0
 
 
 def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(max(seconds, 0)), 60)
-    return f"{minutes}:{seconds:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def returns_text(returns: np.ndarray) -> str:

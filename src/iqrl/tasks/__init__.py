@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from iqrl.config import Run, TaskOptions
 from iqrl.errors import BadInput, unknown
@@ -10,6 +10,7 @@ from iqrl.plugins import load_attribute
 from iqrl.tasks.acrobot import acrobot
 from iqrl.tasks.base import Task
 from iqrl.tasks.cartpole import cartpole
+from iqrl.tasks.check import check_task
 from iqrl.tasks.mountain_car import mountain_car
 from iqrl.tasks.pendulum import pendulum
 from iqrl.tasks.probes import PROBES
@@ -22,6 +23,10 @@ TASKS: dict[str, Callable[[TaskOptions], Task]] = {
     "MountainCar": lambda options: mountain_car("MountainCar", 1000, options.shaping_scale),
     "MountainCar-v0": lambda options: mountain_car("MountainCar-v0", 200, None),
 }
+
+
+SETTINGS_OF = {"torques": "Pendulum-v0", "shaping_scale": "MountainCar"}
+"""settings that only one task uses"""
 
 
 def make_task(run: Run) -> Task:
@@ -39,7 +44,14 @@ def find_task(name: str) -> Callable[[TaskOptions], Task]:
         raise unknown("task", name, TASKS)
     found = load_attribute(name)
     if isinstance(found, Task):
-        return lambda options: found
+        return lambda options: check_task(name, found)
     if callable(found):
-        return found
+        return lambda options: check_task(name, found(options))
     raise BadInput(f"{name} is {type(found).__name__}, not an iqrl.Task or a function that makes one.")
+
+
+def refuse_unused(task: str, settings: Iterable[str]) -> None:
+    """A setting of another task would change nothing here."""
+    for setting in settings:
+        if task in TASKS and setting in SETTINGS_OF and task != SETTINGS_OF[setting]:
+            raise BadInput(f"{setting} is a setting of {SETTINGS_OF[setting]}; it does not apply to {task}.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +16,14 @@ import polars as pl
 
 from iqrl.agent import Agent
 from iqrl.config import Run
-from iqrl.errors import RunFailed
+from iqrl.errors import BadInput, RunFailed
 from iqrl.methods import build_agent
 from iqrl.results import Result
 from iqrl.tasks import make_task
-from iqrl.train.compilation import compile_driver
-from iqrl.train.compiled import Driver, Period, TrainState
-from iqrl.train.interruption import Interruption
-from iqrl.train.store import RunStore
+from iqrl.training.compilation import compile_driver
+from iqrl.training.compiled import Driver, Period, TrainState
+from iqrl.training.interruption import Interruption
+from iqrl.training.store import RunStore
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -41,23 +44,40 @@ class Progress(NamedTuple):
 Display = Callable[[Progress], None]
 
 
+def driver_of(run: Run) -> Driver:
+    """The run's driver; whatever is wrong with it is said here, before anything is compiled or written."""
+    task = make_task(run)
+    driver = Driver(run, task, build_agent(run, task))
+    _refuse_too_large(driver)
+    return driver
+
+
+def _refuse_too_large(driver: Driver) -> None:
+    leaves = jax.tree.leaves(jax.eval_shape(driver.init))
+    needed = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if 2 * needed > available:  # the state, and room to work on it
+        gigabytes = lambda size: f"{size / 1e9:,.1f} GB"
+        raise BadInput(
+            f"the run's state takes {gigabytes(needed)} and this machine has {gigabytes(available)} of memory; "
+            f"fewer seeds, a smaller buffer_size or smaller hidden layers take less."
+        )
+
+
 def train_run(run: Run, store: RunStore | None = None, display: Display = lambda progress: None) -> Result:
     """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there."""
-    task = make_task(run)
-    agent = build_agent(run, task)
-    driver = Driver(run, task, agent)
-    init, advance, compile_seconds = compile_driver(driver)
-    resuming = store is not None and store.has_checkpoint
-    state, metrics = store.load(jax.eval_shape(driver.init)) if resuming else (init(), pl.DataFrame())
-    loop = _Loop(run, agent, store, metrics, state, display)
-    loop.run_to_end(advance)
-    timing = {"steps_per_second": loop.steps_per_second, "compile_seconds": compile_seconds}
-    if store is not None and loop.trained:
-        store.info["timing"] = timing
-        store.write_info()
-    return Result(
-        run, loop.metrics, jax.device_get(loop.state.agent), task, agent, timing, store.path if store else None
-    )
+    driver = driver_of(run)
+    with store.locked() if store else contextlib.nullcontext(), Interruption() as interruption:
+        resuming = store is not None and store.has_checkpoint
+        state, metrics = store.load(jax.eval_shape(driver.init)) if resuming else (None, pl.DataFrame())
+        init, advance, compile_seconds = compile_driver(driver)
+        loop = _Loop(run, driver.agent, store, metrics, init() if state is None else state, display)
+        loop.run_to_end(advance, interruption)
+        timing = {"steps_per_second": loop.steps_per_second, "compile_seconds": compile_seconds}
+        if store is not None and loop.trained:
+            store.info["timing"] = timing
+            store.write_info()
+    return _result(driver, store, loop.state, loop.metrics, timing)
 
 
 class _Loop:
@@ -75,14 +95,13 @@ class _Loop:
     def steps_per_second(self) -> float:
         return self.trained * self.run.seeds / self.seconds if self.seconds else float("nan")
 
-    def run_to_end(self, advance: Callable) -> None:
-        with Interruption() as interruption:
-            while self.step < self.run.steps and not interruption.asked:
-                stop = min((self.step // self.run.period + 1) * self.run.period, self.run.steps)
-                self.one_period(advance, stop)
-                if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
-                    self.save()
-            self.save()
+    def run_to_end(self, advance: Callable, interruption: Interruption) -> None:
+        while self.step < self.run.steps and not interruption.asked:
+            stop = min((self.step // self.run.period + 1) * self.run.period, self.run.steps)
+            self.one_period(advance, stop)
+            if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
+                self.save()
+        self.save()
         if self.step < self.run.steps:
             where = f"saved; continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
             raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}; {where}")
@@ -144,14 +163,20 @@ def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFra
     )
 
 
-def load_result(path: str | Path) -> Result:
+def load(path: str | Path) -> Result:
     """A trained run from its directory."""
     store = RunStore.open(path)
     if not store.has_checkpoint:
         store.metrics()  # says that there is nothing yet
-    task = make_task(store.run)
-    agent = build_agent(store.run, task)
-    state, metrics = store.load(jax.eval_shape(Driver(store.run, task, agent).init))
-    return Result(
-        store.run, metrics, jax.device_get(state.agent), task, agent, store.info.get("timing", {}), store.path
-    )
+    driver = driver_of(store.run)
+    state, metrics = store.load(jax.eval_shape(driver.init))
+    return _result(driver, store, state, metrics, {})
+
+
+def _result(
+    driver: Driver, store: RunStore | None, state: TrainState, metrics: pl.DataFrame, timing: dict[str, float]
+) -> Result:
+    if store is not None:
+        timing = store.info.get("timing", timing)
+    path, agent_state = store.path if store else None, jax.device_get(state.agent)
+    return Result(driver.run, metrics, agent_state, driver.task, driver.agent, timing, path)

@@ -59,6 +59,11 @@ def test_predict_takes_one_or_many(result):
     assert set(agent.context(many)) <= {0, 1, 2}
 
 
+def test_an_observation_of_the_wrong_shape_is_refused(result):
+    with pytest.raises(iqrl.BadInput, match=r"an observation has shape \(4,\), several \(n, 4\), got \(3,\)"):
+        result.agents[0].predict(np.zeros(3))
+
+
 def test_summary_is_the_three_numbers(result):
     summary = result.summary()
     curve = result.returns.mean(axis=0)

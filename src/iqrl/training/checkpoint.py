@@ -44,7 +44,7 @@ def load_state(path: Path, like: Any, identity: str) -> Any:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError) as error:
         raise BadInput(f"{path} is damaged or not a checkpoint, and was left alone ({error}).") from error
     if metadata.get("format") != FORMAT:
         raise BadInput(f"{path} was not written by this version of iqrl, and was left alone.")

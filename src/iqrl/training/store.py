@@ -7,12 +7,15 @@ those are dropped on loading.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import io
 import json
 import os
 import platform
 import subprocess
+from collections.abc import Generator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ import polars as pl
 
 from iqrl.config import Run, check_names
 from iqrl.errors import BadInput
-from iqrl.train.checkpoint import load_state, save_state, write_whole
+from iqrl.training.checkpoint import load_state, save_state, write_whole
 
 RUN_FILE, METRICS_FILE, CHECKPOINT_FILE = "run.json", "metrics.parquet", "checkpoint.safetensors"
 
@@ -41,7 +44,7 @@ class RunStore:
             settings = content["config"]
             check_names(settings)
             return cls(path, Run(**settings), content)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{path / RUN_FILE} cannot be read as a run, and was left alone ({error}).") from error
@@ -52,8 +55,9 @@ class RunStore:
         path = Path(path)
         if (path / RUN_FILE).exists():
             existing = cls.open(path)
-            if existing.run.identity != run.identity:
+            if existing.info.get("id") != run.identity:
                 raise BadInput(f"{path} holds another run ({describe(existing.run)}); choose another directory.")
+            existing.extend(max(run.steps, existing.run.steps))
             return existing
         if path.is_file() or (path.is_dir() and any(path.iterdir())):
             raise BadInput(f"{path} exists and is not a run; choose another directory.")
@@ -69,18 +73,30 @@ class RunStore:
         write_whole(self.path / RUN_FILE, (json.dumps(self.info, indent=2) + "\n").encode())
 
     def extend(self, steps: int) -> None:
-        """Let the run go on to more steps; everything else, the schedules included, stays."""
+        """Let the run go on to more steps, its schedules as they were; written when it has gone on."""
         if steps < self.run.steps:
             raise BadInput(f"{self.path} is a run of {self.run.steps} steps; it cannot be shortened to {steps}.")
         self.run = dataclasses.replace(self.run, steps=steps)
         self.info["config"] = self.run.to_dict()
-        self.write_info()
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Only one process trains a run at a time; the lock is the operating system's and dies with its holder."""
+        directory = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise BadInput(f"{self.path} is being trained by another process; wait for it or stop it.") from None
+        finally:
+            os.close(directory)
 
     @property
     def has_checkpoint(self) -> bool:
         return (self.path / CHECKPOINT_FILE).exists()
 
     def save(self, state: Any, metrics: pl.DataFrame) -> None:
+        self.write_info()
         buffer = io.BytesIO()
         metrics.write_parquet(buffer)
         write_whole(self.path / METRICS_FILE, buffer.getvalue())
@@ -95,6 +111,14 @@ class RunStore:
             raise BadInput(f"{self.path / METRICS_FILE} cannot be read, and was left alone ({error}).") from error
         return state, metrics.filter(pl.col("step") <= int(state.step))
 
+    @property
+    def progress(self) -> str:
+        """How far it is, in words."""
+        if not (self.path / METRICS_FILE).exists():
+            return "not begun"
+        step = int(self.metrics()["step"].max())  # ty: ignore[invalid-argument-type]
+        return "finished" if step >= self.run.steps else f"stopped at {step:,}"
+
     def metrics(self) -> pl.DataFrame:
         """The curves saved so far."""
         try:
@@ -106,7 +130,8 @@ class RunStore:
 
 
 def describe(run: Run) -> str:
-    return f"{run.method} on {run.task}, N={run.buffer_size}, {run.seeds} seeds, {run.identity}"
+    seeds = "1 seed" if run.seeds == 1 else f"{run.seeds} seeds"
+    return f"{run.method} on {run.task}, N={run.buffer_size:,}, {seeds}, {run.steps:,} steps"
 
 
 def default_directory(run: Run) -> Path:

@@ -12,6 +12,8 @@ def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
     """[seeds, episodes]: the return of each greedy episode; every agent meets the same starts."""
     if episodes < 1:
         raise BadInput(f"episodes must be at least 1, got {episodes}.")
+    if seed < 0:
+        raise BadInput(f"seed must be at least 0, got {seed}.")
     if result.task.gymnasium is None:
         raise BadInput(f"task {result.task.name} does not say which Gymnasium environment it is.")
     env = result.task.gymnasium(result.task.time_limit)

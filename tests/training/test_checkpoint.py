@@ -1,6 +1,5 @@
 """Stopping and going on, bit for bit; refusing what is damaged or foreign."""
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -13,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 import iqrl
 from iqrl.errors import BadInput, RunFailed
-from iqrl.train import training
-from iqrl.train.store import RunStore
+from iqrl.training import loop as training
+from iqrl.training.store import RunStore
 
 SETTINGS = {
     "steps": 2000,
@@ -70,6 +69,21 @@ def test_rows_after_the_checkpoint_are_dropped(tmp_path):
     )
     resumed = iqrl.resume(tmp_path / "run", steps=2000)
     assert_same_run(resumed, iqrl.train("CartPole-v0", **SETTINGS))
+
+
+def test_the_first_command_finds_a_run_that_went_further(tmp_path):
+    iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 500}))
+    longer = iqrl.resume(tmp_path / "run", steps=1000)
+    assert_same_run(longer, iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 500})))
+    assert_same_run(longer, iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 1000})))
+
+
+def test_a_refused_extension_changes_nothing(saved):
+    (saved / "checkpoint.safetensors").write_bytes(b"broken")
+    before = (saved / "run.json").read_bytes()
+    with pytest.raises(BadInput, match="damaged"):
+        iqrl.resume(saved, steps=5000)
+    assert (saved / "run.json").read_bytes() == before
 
 
 def test_a_run_cannot_be_shortened(tmp_path):
@@ -162,7 +176,7 @@ def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         original(path, state, identity)
 
-    from iqrl.train import store
+    from iqrl.training import store
 
     original = store.save_state
     monkeypatch.setattr(store, "save_state", full)
@@ -174,7 +188,7 @@ def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
 
 def test_run_json_says_what_and_where(saved):
     content = json.loads((saved / "run.json").read_text())
-    assert content["config"] == dataclasses.asdict(iqrl.load(saved).run) | {"hidden": [64]}
+    assert content["config"] == iqrl.load(saved).run.to_dict()
     assert content["versions"]["jax"] == jax.__version__
     assert content["machine"]["cores"] >= 1
     assert content["timing"]["steps_per_second"] > 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from iqrl.train.compiled import Driver
+from iqrl.training.compiled import Driver
 
 
 def enable_cache() -> None:

@@ -1,0 +1,44 @@
+"""A task of the user's own, tried abstractly before anything is compiled or written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from iqrl.errors import BadInput
+from iqrl.plugins import in_a_sentence
+from iqrl.tasks.base import Task
+
+
+def check_task(name: str, task: Any) -> Task:
+    """The task, if its functions fit together; a sentence if not."""
+    if not isinstance(task, Task):
+        raise BadInput(f"{name} makes {type(task).__name__}, not an iqrl.Task.")
+    uniforms = lambda count: jax.ShapeDtypeStruct((count,), jnp.float32)
+    state = _tried(name, "reset", task.reset, uniforms(task.reset_draws))
+    obs = _tried(name, "observe", task.observe, state)
+    if getattr(obs, "shape", None) != (len(task.low),) or len(task.low) != len(task.high):
+        shape = getattr(obs, "shape", None)
+        raise BadInput(f"{name}: observe gives shape {shape}, but low and high have {len(task.low)}, {len(task.high)}.")
+    action = jax.ShapeDtypeStruct((), jnp.int32)
+    after = _tried(name, "step", task.step, state, action, uniforms(task.step_draws))
+    if not isinstance(after, tuple) or len(after) != 3:
+        raise BadInput(f"{name}: step must return (state, reward, terminated).")
+    same = jax.tree.structure(after[0]) == jax.tree.structure(state) and all(
+        (x.shape, x.dtype) == (y.shape, y.dtype)
+        for x, y in zip(jax.tree.leaves(after[0]), jax.tree.leaves(state), strict=True)
+    )
+    if not same:
+        raise BadInput(f"{name}: step returns a state of another shape or type than reset does.")
+    if getattr(after[1], "shape", None) != () or getattr(after[2], "shape", None) != () or after[2].dtype != bool:
+        raise BadInput(f"{name}: step must return a scalar reward and a boolean scalar that says whether it is over.")
+    return task
+
+
+def _tried(name: str, part: str, function: Any, *arguments: Any) -> Any:
+    try:
+        return jax.eval_shape(function, *arguments)
+    except Exception as error:
+        raise BadInput(f"{name}: {part} failed with {in_a_sentence(error)}.") from error
