@@ -1,6 +1,6 @@
 """A task of your own: one small record.
 
-    iqrl train own_task:corridor --method iq --steps 20000
+    iqrl train own_task:corridor --steps 20000 --buffer-size 1000 --target-period 100
 
 run in this folder, trains on it. Walk left or right along a corridor of ten cells; the right end pays 1 and ends the
 episode, each step costs 0.05.
