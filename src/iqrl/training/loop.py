@@ -72,12 +72,9 @@ def train_run(run: Run, store: RunStore | None = None, display: Display = lambda
         state, metrics = store.load(jax.eval_shape(driver.init)) if resuming else (None, pl.DataFrame())
         init, advance, compile_seconds = compile_driver(driver)
         loop = _Loop(run, driver.agent, store, metrics, init() if state is None else state, display)
+        loop.compile_seconds = compile_seconds
         loop.run_to_end(advance, interruption)
-        timing = {"steps_per_second": loop.steps_per_second, "compile_seconds": compile_seconds}
-        if store is not None and loop.trained:
-            store.info["timing"] = timing
-            store.write_info()
-    return _result(driver, store, loop.state, loop.metrics, timing)
+    return _result(driver, store, loop.state, loop.metrics, loop.timing)
 
 
 class _Loop:
@@ -89,11 +86,16 @@ class _Loop:
         self.run, self.agent, self.store, self.display = run, agent, store, display
         self.metrics, self.state = metrics, state
         self.step = int(state.step)
-        self.trained, self.seconds, self.saved_at, self.saved_step = 0, 0.0, time.monotonic(), self.step
+        self.trained, self.seconds, self.compile_seconds = 0, 0.0, 0.0
+        self.saved_at, self.saved_step = time.monotonic(), self.step
 
     @property
     def steps_per_second(self) -> float:
         return self.trained * self.run.seeds / self.seconds if self.seconds else float("nan")
+
+    @property
+    def timing(self) -> dict[str, float]:
+        return {"steps_per_second": self.steps_per_second, "compile_seconds": self.compile_seconds}
 
     def run_to_end(self, advance: Callable, interruption: Interruption) -> None:
         while self.step < self.run.steps and not interruption.asked:
@@ -134,6 +136,7 @@ class _Loop:
     def save(self) -> None:
         if self.store is None or self.saved_step == self.step:
             return
+        self.store.info["timing"] = self.timing
         try:
             self.store.save(jax.device_get(self.state), self.metrics)
         except OSError as error:
