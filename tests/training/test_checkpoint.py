@@ -166,6 +166,17 @@ def test_infinite_parameters_stop_the_run_and_keep_what_was_saved(tmp_path, monk
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(kept.agent_state.params))
 
 
+def test_a_failure_inside_xla_is_a_sentence(monkeypatch):
+    def out_of_memory(state, stop):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.\nmore")
+
+    compile_driver = training.compile_driver
+    monkeypatch.setattr(training, "compile_driver", lambda driver: (compile_driver(driver)[0], out_of_memory, 0.0))
+    with pytest.raises(RunFailed, match="the compiled program failed: RESOURCE_EXHAUSTED") as caught:
+        iqrl.train("CartPole-v0", **SETTINGS)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
     written = []

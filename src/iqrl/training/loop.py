@@ -110,8 +110,11 @@ class _Loop:
 
     def one_period(self, advance: Callable, stop: int) -> None:
         started = time.perf_counter()
-        state, period = advance(self.state, np.int32(stop))
-        period = jax.device_get(period)
+        try:
+            state, period = advance(self.state, np.int32(stop))
+            period = jax.device_get(period)
+        except jax.errors.JaxRuntimeError as error:  # out of memory, above all
+            raise RunFailed(f"the compiled program failed: {str(error).splitlines()[0].rstrip('.')}.") from error
         self.seconds += time.perf_counter() - started
         # From here on `self.state` is the new one: the old one's memory was given to it.
         self.state, previous, self.step = state, self.step, stop
