@@ -235,9 +235,7 @@ def test_an_edited_task_is_another_run(tmp_path):
 def test_two_processes_do_not_train_one_run():
     settings = ["--steps", "2000000", "--period", "2000", "--seeds", "1", "--method", "dqn", "--out", "one"]
     first = start("train", "CartPole-v0", *settings)
-    for line in first.stderr:
-        if "of 2,000,000 steps" in line:
-            break
+    wait_for("of 2,000,000 steps", first)
     second = start("train", "CartPole-v0", *settings)
     _, err = second.communicate(timeout=60)
     first.kill()
@@ -249,14 +247,17 @@ def test_two_processes_do_not_train_one_run():
 def test_an_interruption_while_compiling_is_heard():
     settings = ["--steps", "300000", "--period", "2000", "--seeds", "7", "--batch-size", "37", "--out", "early"]
     process = start("train", "CartPole-v0", *settings)
-    for line in process.stderr:
-        if "compiling" in line:
-            break
+    wait_for("compiling", process)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "continue with: iqrl resume early" in err
+
+
+def wait_for(words, process):
+    """Read what the process says until it says this."""
+    assert any(words in line for line in process.stderr)
 
 
 def start(*arguments):
@@ -274,9 +275,7 @@ def test_an_interruption_saves_and_says_how_to_go_on(number):
     """Stopped by a signal, then resumed in a new process: the same run as one never stopped."""
     settings = ["--steps", "300000", "--period", "2000", "--buffer-size", "100", "--seeds", "2"]
     process = start("train", "CartPole-v0", "--method", "dqn", *settings, "--out", "stopped")
-    for line in process.stderr:
-        if "of 300,000 steps" in line:
-            break
+    wait_for("of 300,000 steps", process)
     time.sleep(0.3)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

@@ -99,7 +99,7 @@ class Agent:
         return state._replace(params=optax.apply_updates(state.params, updates), optimiser=optimiser), losses
 
     def _joint_loss(self, params: Params, target: Params, batch: jax.Array, t: jax.Array) -> tuple[jax.Array, Losses]:
-        """L_ori + λ L_D (eq. 10) on a batch [W, B]."""
+        """L_ori + λ L_D (eq. 11) on a batch [W, B]."""
         forward = on_batch(self.network)
         steps = unpack(batch, self.obs_size)
         samples = Sample(

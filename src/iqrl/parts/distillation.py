@@ -1,4 +1,4 @@
-"""Regularisers: terms added to the value loss. The paper's is distillation, L_D (eq. 8 and 9)."""
+"""Regularisers: terms added to the value loss. The paper's is distillation, L_D (eq. 9 and 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Value losses: the base method's L_ori (paper eq. 6 and 7).
+"""Value losses: the base method's L_ori (paper eq. 7 and 8).
 
 Each is written for one sample, with q values [k, A]: one row per head. Nothing in them looks at the
 last axes, so the same lines take a batch whose axis comes last, [k, A, B] and [B], and return [B].
