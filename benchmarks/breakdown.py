@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 
 from iqrl import methods
-from iqrl.methods import build_agent, resolve
+from iqrl.methods import build_agent
 from iqrl.parts import teacher
+from iqrl.settings import resolve
 from iqrl.tasks import make_task
 from iqrl.training.compilation import COMPILER_OPTIONS, compile_driver
 from iqrl.training.compiled import Driver

@@ -100,7 +100,8 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
     import jax
     import numpy as np
 
-    from iqrl.methods import build_agent, resolve
+    from iqrl.methods import build_agent
+    from iqrl.settings import resolve
     from iqrl.tasks import make_task
     from iqrl.training.compilation import compile_driver
     from iqrl.training.compiled import Driver

@@ -11,7 +11,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 import jax
 import pytest
 
-from iqrl.methods import build_agent, resolve
+from iqrl.methods import build_agent
+from iqrl.settings import resolve
 from iqrl.tasks import make_task
 from iqrl.training.compiled import Driver
 

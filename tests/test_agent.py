@@ -7,14 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iqrl.methods import build_agent, resolve
+from iqrl.methods import build_agent
+from iqrl.parts.contexts import Situation
 from iqrl.parts.losses import pick
+from iqrl.settings import resolve
 from iqrl.tasks import make_task
 from iqrl.training.compiled import Driver
 
 
 def leaves(tree):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def situation(obs):
+    return Situation(obs, obs, jnp.float32(0))
 
 
 def assert_same(a, b):
@@ -137,9 +143,10 @@ def test_acting_uses_the_head_of_the_states_context(small_run):
     bias = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
     state.params["heads"]["b"] = bias
     for obs in jax.random.normal(jax.random.key(1), (20, 4)):
-        action, context = agent.act(state, obs, jnp.int32(0), jnp.array([0.5, 0.5]))
-        assert int(context) == int(agent.contexts.assign(state.contexts, obs))
-        assert int(action) == int(jnp.argmax(pick(bias, context)))
+        choice = agent.act(state, situation(obs), jnp.int32(0), jnp.array([0.5, 0.5]))
+        assert int(choice.context) == int(agent.contexts.assign(state.contexts, situation(obs)))
+        assert int(choice.action) == int(jnp.argmax(pick(bias, choice.context)))
+        assert bool(choice.greedy)
 
 
 def test_random_actions_cover_all_actions_at_rate_epsilon(small_run):
@@ -147,8 +154,8 @@ def test_random_actions_cover_all_actions_at_rate_epsilon(small_run):
     agent = build_agent(run, make_task(run))
     state = agent.init(jax.random.key(0))
     uniforms = jax.random.uniform(jax.random.key(1), (6000, 2))
-    obs = jnp.ones(6)
-    actions = jax.vmap(lambda u: agent.act(state, obs, jnp.int32(0), u)[0])(uniforms)
+    now = situation(jnp.ones(6))
+    actions = jax.vmap(lambda u: agent.act(state, now, jnp.int32(0), u).action)(uniforms)
     shares = np.sort(np.bincount(np.asarray(actions), minlength=3) / 6000)
     np.testing.assert_allclose(shares, [0.5 / 3, 0.5 / 3, 0.5 + 0.5 / 3], atol=0.02)
 
@@ -160,7 +167,7 @@ def test_labels_of_the_warm_start_replace_those_before_it(small_run, final_state
     agent = build_agent(run, make_task(run))
     rows = np.asarray(state.agent.replay[0])[:200]
     division = jax.tree.map(lambda leaf: leaf[0], state.agent.contexts)
-    labels = [int(agent.contexts.assign(division, row[:4])) for row in rows]
+    labels = [int(agent.contexts.assign(division, situation(row[:4]))) for row in rows]
     np.testing.assert_array_equal(rows[:, 11], labels)
     assert len(set(labels)) == 3
 

@@ -13,7 +13,10 @@ import pytest
 
 import iqrl
 from iqrl import cli
+from iqrl.cli import read_config
 from iqrl.config import OPTIONS
+from iqrl.methods import METHODS
+from iqrl.settings import resolve
 
 SMALL = ["--steps", "1000", "--period", "250", "--seeds", "2", "--learning-starts", "200"]
 
@@ -87,6 +90,28 @@ def test_config_file_and_flags_over_it(capsys):
     assert "holds this run, finished" in err
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("changed", [{}, {"layer_norm": False, "gamma": 0.5}])
+def test_the_run_file_of_every_method_names_the_same_run(tmp_path, method, changed):
+    made = resolve("CartPole-v0", method, **changed)
+    (tmp_path / "run.json").write_text(json.dumps({"config": made.to_dict()}))
+    settings = read_config(tmp_path / "run.json")
+    assert resolve(settings.pop("task"), settings.pop("method"), **settings) == made
+
+
+def test_contexts_auto_says_what_it_found(capsys):
+    code, out, err = run(capsys, "train", "CartPole-v0", "--contexts", "auto", *SMALL, "--json")
+    assert code == 0
+    assert "contexts: 3, found in the states of a random policy" in err
+    assert iqrl.load(last_json(out)["run"]).run.contexts == 3
+
+
+def test_list_names_every_method_with_its_paper(capsys):
+    lines = run(capsys, "list", "methods")[1].splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(METHODS)
+    assert all(method.source in line for line, method in zip(lines, METHODS.values(), strict=True))
+
+
 def test_the_rest_of_a_session(capsys):
     for method in ("dqn", "iq"):
         run(capsys, "train", "CartPole-v0", "--method", method, *SMALL, "--out", f"runs/{method}")
@@ -143,6 +168,12 @@ def test_demo(capsys):
         (["train", "CartPole-v0", "--out", "taken"], "taken exists and is not a run"),
         (["train", "CartPole-v0", "--out", "bad.toml"], "bad.toml exists and is not a run"),
         (["train", "CartPole-v0", "--method", "dqn", "--contexts", "2"], "contexts does not apply to it."),
+        (["train", "CartPole-v0", "--contexts", "atuo"], "'atuo' is not a whole number, nor auto"),
+        (["train", "CartPole-v0", "--method", "dsom", "--hidden", "60"], "must be a square such as 64."),
+        (
+            ["train", "CartPole-v0", "--method", "stream-q", "--buffer-size", "9"],
+            "buffer_size is always 1 for stream-q",
+        ),
         (["train"], "which task? name one, such as CartPole-v0"),
         (["train", "CartPole-v0", "extra"], "unexpected argument 'extra'"),
         (["train", "CartPole-v0", "--torques", "3"], "it does not apply to CartPole-v0."),

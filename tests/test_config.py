@@ -2,6 +2,7 @@ import dataclasses
 import json
 import typing
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from iqrl.config import GROUPS, OPTIONS, Run, fields_of
 from iqrl.errors import BadInput
-from iqrl.methods import METHODS, resolve
-from iqrl.tasks import TASKS
+from iqrl.methods import METHODS, build_agent
+from iqrl.settings import resolve
+from iqrl.tasks import TASKS, make_task
 
 
 def test_every_field_belongs_to_one_group_and_has_help():
@@ -69,6 +71,15 @@ def test_settings_win_over_the_preset():
         ({"steps": 10**14}, "steps must be at most"),
         ({"steps": 2000, "learning_starts": 50_000}, "learning_starts is 50000; it must be at most steps, 2000"),
         ({"steps": 2000, "update_every": 5000}, "steps is 2000; it must be a multiple of update_every, 5000"),
+        ({"n_step": 5, "learning_starts": 4, "context_init": "random"}, "n_step is 5, so it must be at least 5"),
+        (
+            {"sampling": "whole", "buffer_size": 5000},
+            "sampling whole waits for a full buffer, so it must be at least 5000",
+        ),
+        ({"contexts": "many"}, "contexts must be a finite number, got 'many'"),
+        ({"context_init": "given"}, "centroids go with context_init given"),
+        ({"centroids": [1, 2]}, "centroids go with context_init given"),
+        ({"centroids": [1, 2], "context_init": "given"}, "centroids has 2 numbers; 3 contexts of 4 variables need 12"),
         ({"torques": 3}, "torques is a setting of Pendulum-v0; it does not apply to CartPole-v0"),
     ],
 )
@@ -98,8 +109,74 @@ def test_unknown_names_suggest_the_nearest(task, method, words):
 
 
 def test_a_setting_the_method_does_not_use_is_refused():
-    with pytest.raises(BadInput, match="method 'dqn' has no context division; contexts does not apply"):
+    with pytest.raises(BadInput, match="method 'dqn' has no contexts; contexts does not apply"):
         resolve("CartPole-v0", "dqn", contexts=3)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "words"),
+    [
+        ("dqn", {"srnn_beta": 0.2}, "method 'dqn' has no sparse representations; srnn_beta does not apply"),
+        ("iq-no-multi-head", {"contexts": 3}, "has no contexts; contexts does not apply"),
+        ("iq-no-clustering", {"context_init": "kmeans"}, "context_init is always random for iq-no-clustering"),
+        ("stream-q", {"buffer_size": 100}, "buffer_size is always 1 for stream-q; leave it out"),
+        ("stream-c51", {"value_low": 3, "value_high": 2}, "value_low is 3.0; it must be less than value_high, 2.0"),
+        ("iq-game-score", {"contexts": "auto"}, "contexts auto is for methods that cluster states"),
+        ("iq-game-score", {"score_low": 1, "score_high": 1}, "score_low is 1.0; it must be less than score_high"),
+        ("dqn", {"preset": "original"}, "method 'dqn' has no preset original"),
+    ],
+)
+def test_what_does_not_fit_a_method_gets_a_sentence(method, settings, words):
+    with pytest.raises(BadInput, match=words):
+        resolve("CartPole-v0", method, **settings)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "words"),
+    [
+        ("dsom", {"hidden": 60}, "the last of hidden is 60; .* square such as 64"),
+        ("iq-no-clustering", {"context_scaling": "running"}, "iq-no-clustering takes task or none"),
+    ],
+)
+def test_what_no_agent_can_be_made_of_gets_a_sentence(method, settings, words):
+    run = resolve("CartPole-v0", method, **settings)
+    with pytest.raises(BadInput, match=words):
+        build_agent(run, make_task(run))
+
+
+def test_a_fixed_setting_may_be_given_as_it_is():
+    assert resolve("CartPole-v0", "stream-q", buffer_size=1).buffer_size == 1
+
+
+def test_original_preset():
+    run = resolve("Acrobot-v1", "medqn-u", "original")
+    assert (run.buffer_size, run.sampling, run.hidden, run.steps) == (32, "whole", (32, 32), 100_000)
+    assert run.consolidation_growth == 100_000
+    run = resolve("Acrobot-v1", "stream-q", "original", steps=40_000)
+    assert (run.epsilon_decay, run.epsilon_final, run.learning_rate) == (2000, 0.01, 1.0)
+
+
+@pytest.mark.parametrize("scaling", ["task", "running"])
+def test_contexts_are_found_in_the_states_of_a_random_policy(scaling):
+    """On CartPole there are three, by the pushes so far; the pole falls away from the cart's motion."""
+    run = resolve("CartPole-v0", "iq", contexts="auto", context_scaling=scaling)
+    assert (run.contexts, run.context_init, len(run.centroids)) == (3, "given", 12)
+    velocities = np.reshape(run.centroids, (3, 4))[:, [1, 3]]
+    order = np.argsort(velocities[:, 0])
+    np.testing.assert_array_equal(np.sign(velocities[order[[0, 2]]]), [[-1, 1], [1, -1]])
+    np.testing.assert_allclose(velocities[order[1]], 0.0, atol=0.1)
+    assert run == resolve("CartPole-v0", "iq", contexts="auto", context_scaling=scaling)
+
+
+def test_contexts_found_can_start_by_kmeans():
+    run = resolve("CartPole-v0", "iq", contexts="auto", context_init="kmeans")
+    assert (run.contexts, run.context_init, run.centroids) == (3, "kmeans", ())
+
+
+def test_the_found_centroids_are_where_training_starts():
+    run = resolve("CartPole-v0", "iq", contexts="auto")
+    state = build_agent(run, make_task(run)).init(jax.random.key(0))
+    np.testing.assert_array_equal(state.contexts.live, np.float32(run.centroids).reshape(3, 4))
 
 
 def test_unknown_preset():

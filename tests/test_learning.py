@@ -1,6 +1,9 @@
 """Learning, with fixed seeds and thresholds that a broken agent does not reach."""
 
+import pytest
+
 import iqrl
+from iqrl.methods import METHODS
 
 
 def test_iq_learns_cartpole_without_replay():
@@ -23,3 +26,15 @@ def test_iq_learns_acrobot_without_replay():
         "Acrobot-v1", "iq", preset="paper", buffer_size=1, gamma=0.99, steps=150_000, epsilon_decay=100_000
     )
     assert result.summary()["final"] > -150
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("dqn", "iq")])
+def test_every_other_method_learns_cartpole(method):
+    """20,000 steps with a buffer of 5000, or none for the streams; random play gives 22, a failed learner 10."""
+    settings = {
+        "steps": 20_000, "period": 5000, "seeds": 2, "learning_starts": 500, "target_period": 100,
+        "epsilon_decay": 5000, "buffer_size": 5000,
+    }  # fmt: skip
+    settings |= {} if method == "stream-q" else {"learning_rate": 1e-3}
+    settings = {name: value for name, value in settings.items() if name not in METHODS[method].fixed}
+    assert iqrl.train("CartPole-v0", method, **settings).summary()["final"] > 38

@@ -16,13 +16,18 @@ def values(probe, method, **settings):
         "gamma": GAMMA, "steps": 6000, "seeds": 2, "learning_starts": 100, "target_period": 50,
         "learning_rate": 3e-3, "buffer_size": 100,
     }  # fmt: skip
-    result = iqrl.train(probe, method, **(defaults | settings))
+    fixed = METHODS[method].fixed
+    settings = {name: value for name, value in (defaults | settings).items() if name not in fixed}
+    result = iqrl.train(probe, method, **settings)
     return np.array(
         [[agent.q_values(np.array(s, np.float32)) for s in (NEGATIVE, POSITIVE)] for agent in result.agents]
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+OTHERS = [method for method in METHODS if method not in ("dqn", "iq")]
+
+
+@pytest.mark.parametrize("method", ["dqn", "iq"])
 @pytest.mark.parametrize(
     ("probe", "negative", "positive"),
     [
@@ -39,11 +44,44 @@ def test_known_values(method, probe, negative, positive):
     np.testing.assert_allclose(found[:, 1], np.broadcast_to(positive, found[:, 1].shape), atol=0.1)
 
 
-@pytest.mark.parametrize("method", METHODS)
+OWN = {
+    # Rewards scaled by their deviation would have other values; steps are bounded, so α need not be small.
+    "stream-q": {"normalise": False, "learning_rate": 1.0, "steps": 20_000},
+    "stream-c51": {"normalise": False, "value_low": -2.0, "value_high": 2.0},
+    # Weights that hold a value back while it is still wrong only slow this down.
+    "medqn-u": {"consolidation_weight": 0.1},
+    "medqn-r": {"consolidation_weight": 0.1},
+    "srnn": {"srnn_weight": 0.01, "steps": 20_000},
+    # The map goes on moving, and the values with it.
+    "dsom": {"steps": 20_000},
+}
+
+
+@pytest.mark.parametrize("method", OTHERS)
+@pytest.mark.parametrize(("probe", "size"), [("probe-matching", 100), ("probe-delayed", 1)])
+def test_known_values_by_every_other_method(method, probe, size):
+    negative, positive = {"probe-matching": ([1.0, -1.0], [-1.0, 1.0]), "probe-delayed": ([GAMMA], [GAMMA])}[probe]
+    found = values(probe, method, **({"buffer_size": size} | OWN.get(method, {})))
+    np.testing.assert_allclose(found[:, 0], np.broadcast_to(negative, found[:, 0].shape), atol=0.15)
+    np.testing.assert_allclose(found[:, 1], np.broadcast_to(positive, found[:, 1].shape), atol=0.15)
+
+
+@pytest.mark.parametrize("method", ["dqn", "iq"])
 def test_a_time_limit_is_not_an_end(method):
     """Bootstrapped, the endless reward is worth 1 / (1 - γ) = 10; cut, it is worth less than 5."""
     endless = values("probe-endless", method, distill_weight=0.0) if method == "iq" else values("probe-endless", method)
     np.testing.assert_allclose(endless, 10.0, atol=1.0)
+
+
+def test_n_step_returns_have_the_same_values():
+    """Three steps reach past the end of every episode; what the next one pays must not be added."""
+    np.testing.assert_allclose(values("probe-delayed", "dqn", n_step=3), GAMMA, atol=0.1)
+    np.testing.assert_allclose(values("probe-endless", "dqn", n_step=3), 10.0, atol=1.0)
+
+
+def test_dueling_has_the_same_values():
+    found = values("probe-matching", "dqn", dueling=True)
+    np.testing.assert_allclose(found, [[[1.0, -1.0], [-1.0, 1.0]]] * 2, atol=0.1)
 
 
 @pytest.mark.parametrize("double_q", [False, True])

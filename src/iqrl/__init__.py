@@ -7,8 +7,9 @@ if TYPE_CHECKING:
     from iqrl.api import resume, train
     from iqrl.config import Run
     from iqrl.errors import BadInput, RunFailed
-    from iqrl.methods import METHODS, Method, resolve
+    from iqrl.methods import METHODS, Method
     from iqrl.results import Result, TrainedAgent
+    from iqrl.settings import resolve
     from iqrl.tasks import TASKS
     from iqrl.tasks.base import Task
     from iqrl.training.evaluation import evaluate
@@ -20,7 +21,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "METHODS": "methods", "TASKS": "tasks", "BadInput": "errors", "Method": "methods", "Result": "results",
     "Run": "config", "RunFailed": "errors", "Task": "tasks.base", "TrainedAgent": "results",
-    "evaluate": "training.evaluation", "load": "training.loop", "resolve": "methods", "resume": "api", "train": "api",
+    "evaluate": "training.evaluation", "load": "training.loop", "resolve": "settings", "resume": "api", "train": "api",
 }  # fmt: skip
 
 __all__ = [

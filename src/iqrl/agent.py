@@ -7,8 +7,8 @@
     learn    line 7   sample, one gradient step on L_ori + λ L_D
     sync     line 8   every C steps: θ⁻ <- θ, Ĉ <- C
 
-DQN, IQ and everything between are this code with other parts: a network with k heads, a context
-label per state, a value loss, a tuple of regularisers.
+DQN, IQ and everything beside them are this code with other parts: how a state looks to the network,
+a network with k heads, a context label per state, a value loss, a tuple of regularisers, an optimiser.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from iqrl.parts.contexts import ContextDivision
-from iqrl.parts.distillation import Regulariser
+from iqrl.parts.contexts import ContextDivision, Situation
 from iqrl.parts.losses import Sample, ValueLoss, pick
 from iqrl.parts.networks import Network, Params, on_batch
+from iqrl.parts.perception import Perception
+from iqrl.parts.regularisers import Moment, Regulariser
 from iqrl.parts.replay import Replay, Transition, pack, unpack
+from iqrl.parts.returns import empty_window, through_window
 from iqrl.parts.schedules import Schedule
 from iqrl.parts.teacher import Teacher
 
@@ -33,12 +35,23 @@ class AgentState(NamedTuple):
     params: Params
     """θ"""
     target: Params
-    """θ⁻"""
+    """θ⁻; nothing where the network is its own target"""
     optimiser: Any
+    perception: Any
     contexts: Any
     """C, Ĉ and their counts"""
+    window: jax.Array
+    """the last n - 1 steps, whose n-step returns are not yet known"""
     replay: jax.Array
     """B"""
+
+
+class Choice(NamedTuple):
+    action: jax.Array
+    context: jax.Array
+    """ω(s)"""
+    greedy: jax.Array
+    """whether the action is the one with the highest value"""
 
 
 class Losses(NamedTuple):
@@ -57,6 +70,7 @@ class Agent:
     """The parts a method is made of, and what they do together. t is the number of the transition, from 0."""
 
     obs_size: int
+    perception: Perception
     network: Network
     contexts: ContextDivision
     teacher: Teacher
@@ -65,71 +79,144 @@ class Agent:
     regularisers: tuple[Regulariser, ...]
     optimiser: optax.GradientTransformation
     epsilon: Schedule
+    n_step: int = 1
+    gradient_steps: int = 1
 
     def init(self, key: jax.Array) -> AgentState:
         network_key, context_key = jax.random.split(key)
         params = self.network.init(network_key)
-        optimiser, contexts = self.optimiser.init(params), self.contexts.init(context_key)
-        return AgentState(params, params, optimiser, contexts, self.replay.init())
+        return AgentState(
+            params=params,
+            target=params if self.teacher.lags else (),
+            optimiser=self.optimiser.init(params),
+            perception=self.perception.init(jax.random.fold_in(key, 2)),
+            contexts=self.contexts.init(context_key),
+            window=empty_window(self.n_step, self.obs_size),
+            replay=self.replay.init(),
+        )
 
-    def act(self, state: AgentState, obs: jax.Array, t: jax.Array, uniforms: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """ε-greedy on the head of the state's context: the action and ω(s_t)."""
-        context = self.contexts.assign(state.contexts, obs)
-        q = pick(self.network.apply(state.params, obs).q, context)
+    def values(self, state: AgentState, situation: Situation) -> tuple[jax.Array, jax.Array]:
+        """Q(s, ·, ω(s); θ) and ω(s)."""
+        context = self.contexts.assign(state.contexts, situation)
+        seen = self.perception.encode(state.perception, situation.obs)
+        return pick(self.network.apply(state.params, seen).q, context), context
+
+    def act(self, state: AgentState, situation: Situation, t: jax.Array, uniforms: jax.Array) -> Choice:
+        """ε-greedy on the head of the state's context."""
+        q, context = self.values(state, situation)
         explore = uniforms[0] < self.epsilon(t)
         random_action = (uniforms[1] * q.shape[0]).astype(jnp.int32)
-        return jnp.where(explore, random_action, jnp.argmax(q).astype(jnp.int32)), context
+        best = jnp.argmax(q).astype(jnp.int32)
+        action = jnp.where(explore, random_action, best)
+        return Choice(action, context, action == best)
 
-    def observe(self, state: AgentState, step: Transition, t: jax.Array) -> AgentState:
+    def observe(
+        self, state: AgentState, step: Transition, before: Situation, after: Situation, t: jax.Array
+    ) -> AgentState:
         """Lines 4 to 6: assign ω(s_t) and ω(s_{t+1}) by Ĉ, store the transition, update C."""
-        step = self._label(state.contexts, step)
-        noted = self.teacher.note(state.target, jnp.stack([step.obs_tm1, step.obs_t]))
-        rows = self.replay.add(state.replay, jnp.concatenate([pack(step), noted]), t)
-        return state._replace(replay=rows, contexts=self.contexts.update(state.contexts, step.obs_tm1))
+        omega = lambda situation: self.contexts.assign(state.contexts, situation)
+        step = step._replace(context_tm1=omega(before), context_t=omega(after))
+        perception, step = self.perception.take(state.perception, step)
+        window, step = through_window(state.window, step)
+        encode = lambda obs: self.perception.encode(perception, obs)
+        noted = self.teacher.note(state.target, jnp.stack([encode(step.obs_tm1), encode(step.obs_t)]))
+        rows = self.replay.add(state.replay, jnp.concatenate([pack(step), noted]), self._stored(t))
+        contexts = self.contexts.update(state.contexts, before)
+        return state._replace(perception=perception, window=window, replay=rows, contexts=contexts)
 
-    def _label(self, contexts: Any, step: Transition) -> Transition:
-        omega = lambda obs: self.contexts.assign(contexts, obs)
-        return step._replace(context_tm1=omega(step.obs_tm1), context_t=omega(step.obs_t))
+    def _stored(self, t: jax.Array) -> jax.Array:
+        """The number of the newest stored transition: the window holds those after it."""
+        return t - (self.n_step - 1)
+
+    @property
+    def learn_draws(self) -> int:
+        """Uniform numbers that `learn` needs."""
+        return self.gradient_steps * self._update_draws
+
+    @property
+    def _update_draws(self) -> int:
+        return self.replay.draws + sum(term.draws for term in self.regularisers)
 
     def learn(self, state: AgentState, t: jax.Array, uniforms: jax.Array) -> tuple[AgentState, Losses]:
-        """Line 7: one gradient step on L_ori + λ L_D over a sampled batch."""
-        batch = self.replay.sample(state.replay, t, uniforms)
-        (_, losses), gradient = jax.value_and_grad(self._joint_loss, has_aux=True)(state.params, state.target, batch, t)
-        updates, optimiser = self.optimiser.update(gradient, state.optimiser, state.params)
-        return state._replace(params=optax.apply_updates(state.params, updates), optimiser=optimiser), losses
+        """Line 7: one gradient step, or several, on L_ori + λ L_D."""
+        if self.gradient_steps == 1:
+            return self._update(state, t, uniforms)
+        draws = uniforms.reshape(self.gradient_steps, -1)
+        state, losses = jax.lax.scan(lambda state, row: self._update(state, t, row), state, draws)
+        return state, jax.tree.map(lambda each: jnp.mean(each, axis=0), losses)
 
-    def _joint_loss(self, params: Params, target: Params, batch: jax.Array, t: jax.Array) -> tuple[jax.Array, Losses]:
+    def _update(self, state: AgentState, t: jax.Array, uniforms: jax.Array) -> tuple[AgentState, Losses]:
+        """One gradient step over a sampled batch."""
+        batch = self.replay.sample(state.replay, self._stored(t), uniforms[: self.replay.draws])
+        joint_loss = jax.value_and_grad(self._joint_loss, has_aux=True)
+        (_, (losses, samples)), gradient = joint_loss(state.params, state, batch, t, uniforms[self.replay.draws :])
+        optimiser = optax.with_extra_args_support(self.optimiser)
+        updates, memory = optimiser.update(gradient, state.optimiser, state.params, samples=samples)
+        return state._replace(params=optax.apply_updates(state.params, updates), optimiser=memory), losses
+
+    def _joint_loss(
+        self, params: Params, state: AgentState, batch: jax.Array, t: jax.Array, uniforms: jax.Array
+    ) -> tuple[jax.Array, tuple[Losses, Sample]]:
         """L_ori + λ L_D (eq. 11) on a batch [W, B]."""
-        forward = on_batch(self.network)
-        steps = unpack(batch, self.obs_size)
-        samples = Sample(
-            steps,
-            forward(params, steps.obs_tm1),
-            jax.lax.stop_gradient(forward(params, steps.obs_t)),
-            *self.teacher.recall(target, batch),
-        )
+        moment = self._moment(params, state, batch)
+        samples = moment.samples
         value = jnp.mean(self.value_loss(samples))
-        terms = {term.name: jnp.mean(term.loss(samples)) for term in self.regularisers}
-        joint = value + sum(term.weight(t) * terms[term.name] for term in self.regularisers)
-        max_q = jnp.max(pick(samples.online_tm1.q, steps.context_tm1), axis=0)
-        return joint, Losses(value, terms, jnp.mean(max_q))
+        joint, terms, used = value, {}, 0
+        for term in self.regularisers:
+            own = moment._replace(uniforms=uniforms[used : used + term.draws])
+            terms[term.name] = jnp.mean(term.loss(own))
+            joint, used = joint + term.weight(t) * terms[term.name], used + term.draws
+        max_q = jnp.max(pick(samples.online_tm1.q, samples.transition.context_tm1), axis=0)
+        return joint, (Losses(value, terms, jnp.mean(max_q)), samples)
+
+    def _moment(self, params: Params, state: AgentState, batch: jax.Array) -> Moment:
+        """The batch with what both networks say of it."""
+        forward = on_batch(self.network)
+        encode = lambda obs: self.perception.encode(state.perception, obs)
+        see = jax.vmap(encode, in_axes=-1, out_axes=-1)
+        steps = unpack(batch, self.obs_size)
+        seen = see(steps.obs_tm1), see(steps.obs_t)
+        online_tm1, online_t = forward(params, seen[0]), jax.lax.stop_gradient(forward(params, seen[1]))
+        samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(params, state.target, seen, batch))
+        target = state.target if self.teacher.lags else jax.lax.stop_gradient(params)
+        return Moment(
+            samples,
+            online=lambda obs: forward(params, see(obs)),
+            teacher=lambda obs: forward(target, see(obs)),
+            perception=state.perception,
+            uniforms=jnp.zeros(0),
+        )
+
+    @property
+    def lags(self) -> bool:
+        """Whether `sync` does anything."""
+        return self.teacher.lags or self.contexts.lags
 
     def sync(self, state: AgentState) -> AgentState:
         """Line 8, every C steps: θ⁻ <- θ, Ĉ <- C."""
-        rows = self.teacher.renew(state.params, state.replay)
-        return state._replace(target=state.params, contexts=self.contexts.sync(state.contexts), replay=rows)
+        target = state.params if self.teacher.lags else ()
+        rows = self.teacher.renew(target, state.replay)
+        return state._replace(target=target, contexts=self.contexts.sync(state.contexts), replay=rows)
 
-    def collect(self, state: AgentState, step: Transition, t: jax.Array) -> AgentState:
+    def collect(
+        self, state: AgentState, step: Transition, before: Situation, after: Situation, t: jax.Array
+    ) -> AgentState:
         """A step before learning starts: store and cluster, and keep the state for the warm start."""
-        state = self.observe(state, step, t)
+        state = self.observe(state, step, before, after, t)
         return state._replace(contexts=self.contexts.gather(state.contexts, step.obs_tm1, t))
 
     def begin(self, state: AgentState, key: jax.Array) -> AgentState:
         """Learning starts: warm-start the contexts, and label by them what is already stored."""
         division = self.contexts.begin(state.contexts, key)
+        of_state = self.contexts.of_state
+        if of_state is None:
+            return self.sync(state._replace(contexts=division))
 
         def relabel(row: jax.Array) -> jax.Array:
-            packed = pack(self._label(division, unpack(row, self.obs_size)))
+            step = unpack(row, self.obs_size)
+            step = step._replace(context_tm1=of_state(division, step.obs_tm1), context_t=of_state(division, step.obs_t))
+            packed = pack(step)
             return row.at[: packed.size].set(packed)
 
-        return self.sync(state._replace(contexts=division, replay=jax.vmap(relabel)(state.replay)))
+        window, rows = (jax.vmap(relabel)(stored) for stored in (state.window, state.replay))
+        return self.sync(state._replace(contexts=division, window=window, replay=rows))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from iqrl.methods import resolve
 from iqrl.results import Result
+from iqrl.settings import resolve
 from iqrl.training.loop import Display, driver_of, train_run
 from iqrl.training.store import RunStore
 

@@ -8,13 +8,12 @@ import os
 import signal
 import sys
 import tomllib
-import types
 import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of
+from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of, is_union
 from iqrl.errors import BadInput, RunFailed, unknown
 
 DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
@@ -68,8 +67,15 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
     train = commands.add_parser("train", help="train a method on a task", allow_abbrev=False)
     train.add_argument("task", nargs="?", help="CartPole-v0, …; see iqrl list; or your own as module:name")
-    train.add_argument("--method", default=argparse.SUPPRESS, help="dqn, iq; or your own as module:name (default: iq)")
-    train.add_argument("--preset", help="paper: the paper's values for this task and method")
+    train.add_argument(
+        "--method",
+        default=argparse.SUPPRESS,
+        help="dqn, iq, …; see iqrl list methods; or your own as module:name (default: iq)",
+    )
+    train.add_argument(
+        "--preset",
+        help="paper: the IQ paper's values for this task and method; original: those of the method's own authors",
+    )
     train.add_argument("--config", type=Path, help="a TOML or JSON file of the settings below; flags win over it")
     train.add_argument("--out", type=Path, help="directory of the run (default: runs/TASK-METHOD-N…)")
     train.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
@@ -120,6 +126,16 @@ def _whole(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
 
 
+def _whole_or(word: str) -> typing.Callable[[str], int | str]:
+    def parse(text: str) -> int | str:
+        try:
+            return word if text == word else _whole(text)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error}, nor {word}") from None
+
+    return parse
+
+
 def _fraction(text: str) -> float:
     try:
         return float(text)
@@ -148,14 +164,16 @@ def _help(metadata: typing.Mapping[str, Any], default: Any) -> str:
 
 
 def _value_kind(hint: Any) -> dict[str, Any]:
-    if isinstance(hint, types.UnionType):
-        hint = typing.get_args(hint)[0]
+    if is_union(hint):
+        hint, alternative = typing.get_args(hint)
+        if alternative is not type(None):
+            return {"type": _whole_or(*typing.get_args(alternative)), "metavar": "N"}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     if typing.get_origin(hint) is Literal:
         return {"metavar": "|".join(typing.get_args(hint))}
     if typing.get_origin(hint) is tuple:
-        return {"type": _whole, "nargs": "+", "metavar": "N"}
+        return {"nargs": "+", **_value_kind(typing.get_args(hint)[0])}
     return {"type": _whole, "metavar": "N"} if hint is int else {"type": _fraction, "metavar": "X"}
 
 
@@ -172,8 +190,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path} must hold names and values.")
     settings: dict[str, Any] = {}
     if isinstance(content.get("config"), dict):  # a run.json is a config file too, with every default written out
-        defaults = {name: field.default for name, field in OPTIONS.items()}
-        content = {name: value for name, value in content["config"].items() if value != defaults.get(name, REQUIRED)}
+        content = _without_defaults(content["config"])
     for name, value in content.items():
         settings |= value if isinstance(value, dict) else {name: value}
     settings = {name: value for name, value in settings.items() if value is not None}
@@ -184,8 +201,19 @@ def read_config(path: Path) -> dict[str, Any]:
         raise BadInput(f"in {path}: {error}") from None
 
 
+def _without_defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """What a run's settings say beyond the defaults of its method."""
+    from iqrl.methods import find_method
+
+    method = find_method(config["method"]) if "method" in config else None
+    defaults = {name: field.default for name, field in OPTIONS.items()}
+    defaults |= {**method.defaults, **method.fixed} if method else {}
+    as_json = lambda value: list(value) if isinstance(value, tuple) else value
+    return {name: value for name, value in config.items() if value != as_json(defaults.get(name, REQUIRED))}
+
+
 def train(options: argparse.Namespace) -> None:
-    from iqrl.methods import resolve
+    from iqrl.settings import resolve
     from iqrl.training.loop import driver_of
     from iqrl.training.store import RunStore, default_directory
 
@@ -197,6 +225,9 @@ def train(options: argparse.Namespace) -> None:
     if names["task"] is None:
         raise BadInput("which task? name one, such as CartPole-v0; see iqrl list tasks.")
     run = resolve(names["task"], names["method"] or "iq", names["preset"], **settings)
+    if settings.get("contexts") == "auto":
+        alone = "; with one context there is no other head to keep, and nothing to gain" if run.contexts == 1 else ""
+        print(f"contexts: {run.contexts}, found in the states of a random policy{alone}", file=sys.stderr)
     driver_of(run)  # says what is wrong before a directory is made
     _train_and_tell(RunStore.create(options.out or default_directory(run), run), options.json)
 
@@ -278,7 +309,7 @@ def list_everything(options: argparse.Namespace) -> None:
     if options.what in (None, "methods"):
         print("methods")
         for name, method in METHODS.items():
-            print(f"  {name:16}{method.summary} ({method.source})")
+            print(f"  {name:20}{method.summary} ({method.source})")
     if options.what in (None, "runs"):
         print(f"runs in {options.dir}")
         for file in sorted(options.dir.glob(f"*/{RUN_FILE}")):
@@ -292,9 +323,9 @@ def list_everything(options: argparse.Namespace) -> None:
 def demo(options: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from iqrl.methods import resolve
     from iqrl.report.figures import plot_curves
     from iqrl.report.tables import print_results
+    from iqrl.settings import resolve
     from iqrl.training.store import RunStore
 
     steps = {} if options.steps is None else {"steps": options.steps}

@@ -74,22 +74,46 @@ class Training(Checked):
 class Learning(Checked):
     """learning"""
 
+    gamma: float = option(0.99, "discount factor γ", at_least=0, at_most=1, paper="not stated; 1.0 in Baselines")
+    n_step: int = option(1, "rewards added up before bootstrapping; the last n - 1 steps are kept for it", at_least=1)
+    double_q: bool = option(False, "choose the next action by θ, value it by θ⁻", paper="yes for DQN, no for IQ")
+    td_error: Literal["huber", "squared"] = option("huber", "what is minimised of the TD error", paper="huber")
+    learning_starts: int = option(1000, "steps before the first update", at_least=0, paper="1000")
+    update_every: int = option(1, "steps between two times of learning", at_least=1, paper="1")
+    gradient_steps: int = option(1, "updates each time, every one from a batch of its own", at_least=1, paper="1")
+    target_period: int = option(1000, "steps C between two syncs of the target", at_least=1, paper="1000")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Replay(Checked):
+    """replay"""
+
     buffer_size: int = option(
         100, "replay capacity N; 1 is no replay at all", at_least=1, at_most=LARGEST, paper="1, 100 or 50,000"
     )
     batch_size: int = option(32, "transitions per update, drawn with replacement", at_least=1, paper="32")
-    gamma: float = option(0.99, "discount factor γ", at_least=0, at_most=1, paper="not stated; 1.0 in Baselines")
-    learning_rate: float = option(5e-4, "Adam's step size", at_least=0, paper="5e-4")
+    sampling: Literal["uniform", "whole"] = option("uniform", "batches drawn at random, or the whole buffer each time")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QNetwork(Checked):
+    """network"""
+
+    hidden: tuple[int, ...] = option((64,), "units of each hidden layer of the shared trunk", at_least=1, paper="64")
+    activation: Literal["tanh", "relu", "leaky-relu"] = option("tanh", "of the hidden layers", paper="tanh")
+    layer_norm: bool = option(False, "normalise each hidden layer before its activation", paper="no")
+    dueling: bool = option(False, "a value and an advantage per action instead of a Q value", paper="no")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Optimiser(Checked):
+    """optimiser"""
+
+    learning_rate: float = option(5e-4, "step size", at_least=0, paper="5e-4")
     adam_epsilon: float = option(1e-8, "Adam's ε̂", at_least=0, paper="not stated; 1e-8 in Baselines")
-    double_q: bool = option(False, "choose the next action by θ, value it by θ⁻", paper="yes for DQN, no for IQ")
     gradient_clip: float = option(
         0.0, "clip the gradient to this global norm; 0 is no clipping", at_least=0, paper="not stated"
     )
-    hidden: tuple[int, ...] = option((64,), "units of each hidden layer of the shared trunk", at_least=1, paper="64")
-    activation: Literal["tanh", "relu"] = option("tanh", "activation of the hidden layers", paper="tanh")
-    learning_starts: int = option(1000, "steps before the first update", at_least=0, paper="1000")
-    update_every: int = option(1, "steps per update", at_least=1, paper="1")
-    target_period: int = option(1000, "steps C between two syncs of the target", at_least=1, paper="1000")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,17 +127,37 @@ class Exploration(Checked):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contexts(Checked):
-    """context division"""
+    """contexts"""
 
-    contexts: int = option(3, "number of contexts and heads k", at_least=1, paper="3")
-    context_init: Literal["kmeans", "random"] = option(
-        "kmeans", "first centroids: K-means on the states before learning starts, or random", paper="either"
+    contexts: int | Literal["auto"] = option(
+        3, "number of contexts and heads k; auto: found before training in the states of a random policy",
+        at_least=1, paper="3",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Clustering(Checked):
+    """clustering of states"""
+
+    context_init: Literal["kmeans", "random", "given"] = option(
+        "kmeans", "first centroids: K-means on the states before learning starts, random, or given", paper="either"
     )
     context_scaling: Literal["task", "running", "none"] = option(
         "task",
         "scale of each variable in the distance: the task's ranges, a running deviation, or none",
         paper="advised",
     )
+    centroids: tuple[float, ...] = option(
+        (), "the first centroids, one after the other, with context_init given; contexts auto finds them"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoreBins(Checked):
+    """contexts by score"""
+
+    score_low: float | None = option(None, "lower end of the first bin; the lowest score seen so far if not given")
+    score_high: float | None = option(None, "upper end of the last bin; the highest score seen so far if not given")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,7 +173,78 @@ class Distillation(Checked):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
+class Sparsity(Checked):
+    """sparse representations"""
+
+    srnn_beta: float = option(0.1, "β: the mean activation above which a unit pays", at_least=1e-6, paper="0.1")
+    srnn_weight: float = option(0.1, "λ_KL, the weight of the regulariser; 0 is none", at_least=0, paper="0.1")
+    srnn_form: Literal["units", "samples"] = option(
+        "units",
+        "set KL of each unit's mean over the batch, or the surrogate on each sample's mean over the units",
+        paper="units; samples in the released Atari code",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SelfOrganisingMap(Checked):
+    """self-organising map"""
+
+    dsom_rate: float = option(0.25, "ε, the map's learning rate", at_least=0, at_most=1, paper="0.25")
+    dsom_elasticity: float = option(1.0, "η: larger spreads an update further", at_least=1e-6, paper="1.0")
+    dsom_width: float = option(0.5, "κ: distance over which a gate falls to 1/e", at_least=1e-6, paper="0.5")
+    dsom_scaling: Literal["task", "none"] = option(
+        "task", "states brought to [0, 1] by the task's ranges, or as they are", paper="not stated"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TileCoding(Checked):
+    """tile coding"""
+
+    tile_bins: int = option(20, "bins per variable", at_least=1, paper="20")
+    tilings: int = option(1, "1: each variable by itself; more: joint tilings of the space", at_least=1, paper="1")
+    tile_inputs: int = option(512, "most inputs that joint tilings make; more tiles are hashed to these", at_least=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Consolidation(Checked):
+    """consolidation"""
+
+    consolidation_start: float = option(0.01, "its weight at the first step", at_least=0)
+    consolidation_weight: float = option(1.0, "its weight after the growth; 0 is none", at_least=0)
+    consolidation_growth: int | None = option(None, "steps of the linear growth; steps if not given", at_least=0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Streaming(Checked):
+    """streaming"""
+
+    trace_decay: float = option(0.8, "λ of the eligibility traces", at_least=0, at_most=1)
+    step_bound: float = option(2.0, "κ: larger takes shorter steps where many weights would move", at_least=0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Normalisation(Checked):
+    """normalisation"""
+
+    normalise: bool = option(True, "states by their running mean and deviation, rewards by that of the running return")
+    sparse_init: float = option(0.9, "share of each unit's incoming weights that start at 0", at_least=0, at_most=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Distribution(Checked):
+    """value distribution"""
+
+    atoms: int = option(51, "points of the support", at_least=2)
+    value_low: float = option(-10.0, "lower end of the support")
+    value_high: float = option(10.0, "upper end of the support")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run(
+    Distribution, Normalisation, Streaming, Consolidation, TileCoding, SelfOrganisingMap, Sparsity, ScoreBins,
+    Distillation, Clustering, Contexts, Exploration, Optimiser, QNetwork, Replay, Learning, Training, TaskOptions,
+):  # fmt: skip
     """One run. `iqrl.resolve` makes it from names, a preset and the settings that differ."""
 
     task: str
@@ -137,6 +252,10 @@ class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_lengths()
+        self._check_ranges()
+
+    def _check_lengths(self) -> None:
         for name in ("steps", "period", "learning_starts", "target_period"):
             if getattr(self, name) % self.update_every:
                 raise BadInput(
@@ -145,6 +264,24 @@ class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
         for name in ("period", "learning_starts"):
             if getattr(self, name) > self.steps:
                 raise BadInput(f"{name} is {getattr(self, name)}; it must be at most steps, {self.steps}.")
+        # Learning starts with something to learn from.
+        ready = (self.buffer_size if self.sampling == "whole" else 1) + self.n_step - 1
+        if ready > max(self.learning_starts, 1):
+            why = "sampling whole waits for a full buffer" if self.sampling == "whole" else f"n_step is {self.n_step}"
+            raise BadInput(f"learning_starts is {self.learning_starts}; {why}, so it must be at least {ready}.")
+
+    def _check_ranges(self) -> None:
+        for low, high in (("value_low", "value_high"), ("score_low", "score_high")):
+            lowest, highest = getattr(self, low), getattr(self, high)
+            if None not in (lowest, highest) and lowest >= highest:
+                raise BadInput(f"{low} is {lowest}; it must be less than {high}, {highest}.")
+
+    @property
+    def k(self) -> int:
+        """The number of contexts."""
+        if self.contexts == "auto":
+            raise BadInput("contexts auto becomes a number in iqrl.resolve; make the run with it.")
+        return self.contexts
 
     @property
     def identity(self) -> str:
@@ -155,10 +292,19 @@ class Run(Distillation, Contexts, Exploration, Learning, Training, TaskOptions):
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"hidden": list(self.hidden)}
+        """As JSON has it: lists for tuples."""
+        values = dataclasses.asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-GROUPS: tuple[type, ...] = (Training, Learning, Exploration, Contexts, Distillation, TaskOptions)
+COMMON: tuple[type, ...] = (Training, Learning, Replay, QNetwork, Optimiser, Exploration, TaskOptions)
+"""settings that every method uses"""
+OPTIONAL: tuple[type, ...] = (
+    Contexts, Clustering, ScoreBins, Distillation, Sparsity, SelfOrganisingMap, TileCoding, Consolidation,
+    Streaming, Normalisation, Distribution,
+)  # fmt: skip
+"""settings of the methods that name them"""
+GROUPS: tuple[type, ...] = (*COMMON, *OPTIONAL)
 
 
 def fields_of(group: type) -> list[dataclasses.Field]:
@@ -177,13 +323,17 @@ def check_names(names: typing.Iterable[str]) -> None:
             raise unknown("setting", name, [*OPTIONS, "task", "method"])
 
 
+def is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (types.UnionType, typing.Union)
+
+
 def checked(field: dataclasses.Field, value: Any) -> Any:
     """The value in its declared type and range, or a sentence."""
     name, hint = field.name, TYPES[field.name]
-    if isinstance(hint, types.UnionType):
-        if value is None:
-            return None
-        hint = next(option for option in typing.get_args(hint) if option is not type(None))
+    if is_union(hint):
+        hint, alternative = typing.get_args(hint)
+        if (value is None and alternative is type(None)) or value in typing.get_args(alternative):
+            return value
     origin = typing.get_origin(hint)
     if origin is Literal:
         if value not in typing.get_args(hint):
@@ -191,9 +341,9 @@ def checked(field: dataclasses.Field, value: Any) -> Any:
         return value
     if origin is tuple:
         values = value if isinstance(value, (list, tuple)) else (value,)
-        if not values:
+        if not values and field.default:
             raise BadInput(f"{name} must name at least one layer.")
-        return tuple(_number(field, int, item) for item in values)
+        return tuple(_number(field, typing.get_args(hint)[0], item) for item in values)
     if hint is bool or hint is str:
         if not isinstance(value, hint):
             raise BadInput(f"{name} must be {'true or false' if hint is bool else 'text'}, got {value!r}.")

@@ -1,19 +1,56 @@
-"""The methods by name, each a few lines that compose parts; and how settings become a `Run`."""
+"""The methods by name, each a few lines that compose parts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import optax
 
 from iqrl.agent import Agent
-from iqrl.config import OPTIONS, Contexts, Distillation, Run, TaskOptions, check_names, checked, fields_of
+from iqrl.config import (
+    Clustering,
+    Consolidation,
+    Contexts,
+    Distillation,
+    Distribution,
+    Normalisation,
+    Run,
+    ScoreBins,
+    SelfOrganisingMap,
+    Sparsity,
+    Streaming,
+    TileCoding,
+)
 from iqrl.errors import BadInput, unknown
-from iqrl.parts import contexts, distillation, losses, networks, replay, scaling, schedules, teacher
+from iqrl.parts import (
+    categorical,
+    consolidation,
+    contexts,
+    distillation,
+    dsom,
+    losses,
+    networks,
+    normalisation,
+    perception,
+    replay,
+    scaling,
+    schedules,
+    sparsity,
+    strategies,
+    streaming,
+    teacher,
+    tiles,
+)
+from iqrl.parts.regularisers import Regulariser
 from iqrl.plugins import in_a_sentence, load_attribute
-from iqrl.tasks import find_task, refuse_unused
 from iqrl.tasks.base import Task
+
+INITIAL_STATES = 10_000
+"""first states of episodes that are clustered, as many as Ghosh et al. 2018 take"""
 
 
 class Method(NamedTuple):
@@ -23,52 +60,110 @@ class Method(NamedTuple):
     compose: Callable[[Run, Task], Agent]
     extra_groups: tuple[type, ...] = ()
     """groups of settings it uses beside those that every method uses"""
+    defaults: Mapping[str, Any] = {}
+    """defaults of its own; a function is given the number of steps"""
+    fixed: Mapping[str, Any] = {}
+    """settings that it decides itself"""
     paper: Mapping[str, Any] = {}
     """what the preset `paper` sets for this method alone"""
+    original: Mapping[str, Any] = {}
+    """what the preset `original` sets: the values of the paper it comes from, where those are for such tasks"""
+
+
+# What methods are composed of
 
 
 def q_learner(
     run: Run,
     task: Task,
-    division: contexts.ContextDivision,
-    regularisers: tuple[distillation.Regulariser, ...] = (),
+    *,
+    division: contexts.ContextDivision | None = None,
+    regularisers: tuple[Regulariser, ...] = (),
+    sight: perception.Perception | None = None,
+    network: networks.Network | None = None,
+    value_loss: losses.ValueLoss | None = None,
+    optimiser: optax.GradientTransformation | None = None,
 ) -> Agent:
-    """Deep Q-learning over the given contexts, with the given terms added to its loss."""
-    size, heads = len(task.low), division.count
-    network = networks.multi_head_mlp(size, run.hidden, run.activation, heads, task.actions)
-    memory = teacher.cheaper(network, size, heads, task.actions, run.buffer_size, run.batch_size, run.target_period)
-    adam = optax.adam(run.learning_rate, eps=run.adam_epsilon)
-    clip = optax.clip_by_global_norm(run.gradient_clip) if run.gradient_clip else optax.identity()
+    """Deep Q-learning; what is not given is what DQN has."""
+    size = len(task.low)
+    division = division or contexts.single()
+    sight = sight or perception.plain(size)
+    network = network or mlp(run, task, sight, division.count)
+    memory = target_network(run, task, sight, network, division.count)
+    width = replay.row_width(size) + memory.width
+    ring = replay.ring(run.buffer_size, width, run.batch_size)
     return Agent(
         obs_size=size,
+        perception=sight,
         network=network,
         contexts=division,
         teacher=memory,
-        replay=replay.ring(run.buffer_size, replay.row_width(size) + memory.width, run.batch_size),
-        value_loss=losses.double_q_learning if run.double_q else losses.q_learning,
+        replay=ring if run.sampling == "uniform" else replay.whole(run.buffer_size, width),
+        value_loss=value_loss or q_loss(run),
         regularisers=regularisers,
-        optimiser=optax.chain(clip, adam),
+        optimiser=optimiser or adam(run),
         epsilon=exploration(run),
+        n_step=run.n_step,
+        gradient_steps=run.gradient_steps,
     )
+
+
+def mlp(run: Run, task: Task, sight: perception.Perception, heads: int, **special: Any) -> networks.Network:
+    options: dict[str, Any] = {"layer_norm": run.layer_norm, "dueling": run.dueling, "gates": sight.gates} | special
+    return networks.multi_head_mlp(sight.inputs, run.hidden, run.activation, heads, task.actions, **options)
+
+
+def target_network(
+    run: Run, task: Task, sight: perception.Perception, network: networks.Network, heads: int
+) -> teacher.Teacher:
+    # A target that follows after every update is the network itself.
+    if run.target_period == run.update_every and run.gradient_steps == 1:
+        return teacher.the_network_itself(network)
+    batch = run.batch_size * run.gradient_steps if run.sampling == "uniform" else run.buffer_size
+    if not sight.moves and teacher.renewing_is_cheaper(run.buffer_size, batch, run.target_period):
+        encode = lambda obs: sight.encode((), obs)
+        return teacher.remembered(network, encode, len(task.low), heads, task.actions)
+    return teacher.recomputed(network)
+
+
+def q_loss(run: Run) -> losses.ValueLoss:
+    next_value = losses.double_value if run.double_q else losses.highest_value
+    return losses.q_learning(next_value, {"huber": losses.huber, "squared": losses.squared}[run.td_error])
+
+
+def adam(run: Run) -> optax.GradientTransformation:
+    clip = optax.clip_by_global_norm(run.gradient_clip) if run.gradient_clip else optax.identity()
+    return optax.chain(clip, optax.adam(run.learning_rate, eps=run.adam_epsilon))
 
 
 def exploration(run: Run) -> schedules.Schedule:
     return schedules.linear(run.epsilon_start, run.epsilon_final, run.epsilon_decay)
 
 
-def skm_contexts(run: Run, task: Task) -> contexts.ContextDivision:
-    """Sequential K-means over the task's states."""
+def distance_scale(run: Run, task: Task) -> scaling.Scaling:
     size = len(task.low)
-    scale = {
+    return {
         "task": lambda: scaling.fixed(task.low, task.high),
         "running": lambda: scaling.running(size),
         "none": lambda: scaling.unscaled(size),
     }[run.context_scaling]()
+
+
+def fixed_weights(run: Run, task: Task) -> jax.Array:
+    """Of the distance between states, where they must be known before any is seen."""
+    if run.context_scaling == "running":
+        raise BadInput(f"context_scaling running is for contexts that move; {run.method} takes task or none.")
+    return distance_scale(run, task).weights(())
+
+
+def skm_contexts(run: Run, task: Task) -> contexts.ContextDivision:
+    """Sequential K-means over the task's states."""
     warm_start = run.learning_starts if run.context_init == "kmeans" else 0
-    return contexts.sequential_kmeans(run.contexts, task.low, task.high, scale, warm_start)
+    first = jnp.asarray(run.centroids, jnp.float32).reshape(run.k, -1) if run.centroids else None
+    return contexts.sequential_kmeans(run.k, task.low, task.high, distance_scale(run, task), warm_start, first)
 
 
-def distil(run: Run) -> tuple[distillation.Regulariser, ...]:
+def distil(run: Run, own_head: bool = False) -> tuple[Regulariser, ...]:
     """λ L_D with the run's λ; nothing at all when λ stays 0, so that the program is the one without it."""
     if run.distill_weight == 0:
         return ()
@@ -76,30 +171,221 @@ def distil(run: Run) -> tuple[distillation.Regulariser, ...]:
         "one-minus-epsilon": lambda: schedules.one_minus(exploration(run), run.distill_weight),
         "constant": lambda: schedules.constant(run.distill_weight),
     }[run.distill_schedule]()
-    return (distillation.distillation(weight, run.distill_actions, run.distill_heads),)
+    return (distillation.distillation(weight, run.distill_actions, run.distill_heads, own_head),)
+
+
+def consolidation_weight(run: Run) -> schedules.Schedule | None:
+    if run.consolidation_start == run.consolidation_weight == 0:
+        return None
+    return schedules.linear(run.consolidation_start, run.consolidation_weight, run.consolidation_growth or run.steps)
+
+
+# The methods
 
 
 def dqn(run: Run, task: Task) -> Agent:
-    return q_learner(run, task, contexts.single())
+    return q_learner(run, task)
+
+
+def srnn(run: Run, task: Task) -> Agent:
+    term = sparsity.sparsity(run.srnn_weight, run.srnn_beta, run.srnn_form)
+    return q_learner(run, task, regularisers=(term,) if run.srnn_weight else ())
+
+
+def dsom_gated(run: Run, task: Task) -> Agent:
+    units = run.hidden[-1]
+    if math.isqrt(units) ** 2 != units:
+        raise BadInput(f"the last of hidden is {units}; the map is a square grid, so it must be a square such as 64.")
+    scaled = run.dsom_scaling == "task"
+    sight = dsom.self_organising_gates(
+        task.low, task.high, units, run.dsom_rate, run.dsom_elasticity, run.dsom_width, scaled
+    )
+    return q_learner(run, task, sight=sight)
+
+
+def tcnn(run: Run, task: Task) -> Agent:
+    sight = tiles.tile_coding(task.low, task.high, run.tile_bins, run.tilings, run.tile_inputs)
+    return q_learner(run, task, sight=sight)
 
 
 def iq(run: Run, task: Task) -> Agent:
-    return q_learner(run, task, skm_contexts(run, task), distil(run))
+    return q_learner(run, task, division=skm_contexts(run, task), regularisers=distil(run))
 
+
+def iq_no_clustering(run: Run, task: Task) -> Agent:
+    division = strategies.random_cells(run.k, task.low, task.high, fixed_weights(run, task))
+    return q_learner(run, task, division=division, regularisers=distil(run))
+
+
+def iq_no_distillation(run: Run, task: Task) -> Agent:
+    return q_learner(run, task, division=skm_contexts(run, task))
+
+
+def iq_no_multi_head(run: Run, task: Task) -> Agent:
+    return q_learner(run, task, regularisers=distil(run, own_head=True))
+
+
+def iq_initial_states(run: Run, task: Task) -> Agent:
+    first_states = jax.vmap(lambda uniforms: task.observe(task.reset(uniforms)))
+    draws = (INITIAL_STATES, task.reset_draws)
+    division = strategies.initial_states(run.k, first_states, draws, fixed_weights(run, task))
+    return q_learner(run, task, division=division, regularisers=distil(run))
+
+
+def iq_game_score(run: Run, task: Task) -> Agent:
+    division = strategies.score_bins(run.k, run.score_low, run.score_high)
+    return q_learner(run, task, division=division, regularisers=distil(run))
+
+
+def medqn_r(run: Run, task: Task) -> Agent:
+    weight = consolidation_weight(run)
+    return q_learner(run, task, regularisers=(consolidation.on_replayed_states(weight),) if weight else ())
+
+
+def medqn_u(run: Run, task: Task) -> Agent:
+    weight, size = consolidation_weight(run), len(task.low)
+    terms = (consolidation.on_uniform_states(weight, size, run.batch_size),) if weight else ()
+    return q_learner(run, task, regularisers=terms, sight=perception.with_box(size))
+
+
+def stream_q(run: Run, task: Task) -> Agent:
+    sight = stream_sight(run, task)
+    optimiser = streaming.bounded_traces(run.learning_rate, run.step_bound, run.gamma * run.trace_decay)
+    network = mlp(run, task, sight, 1, initialiser=networks.sparse_uniform(run.sparse_init))
+    return q_learner(run, task, sight=sight, network=network, value_loss=streaming.traced_q, optimiser=optimiser)
+
+
+def stream_c51(run: Run, task: Task) -> Agent:
+    sight = stream_sight(run, task)
+    support = categorical.even_support(run.value_low, run.value_high, run.atoms)
+    initialiser = networks.sparse_uniform(run.sparse_init)
+    network = mlp(run, task, sight, 1, support=support, initialiser=initialiser)
+    return q_learner(run, task, sight=sight, network=network, value_loss=categorical.categorical(support, double=False))
+
+
+def stream_sight(run: Run, task: Task) -> perception.Perception:
+    size = len(task.low)
+    return normalisation.normalised(size, run.gamma) if run.normalise else perception.plain(size)
+
+
+# The paper takes its baseline from OpenAI Baselines, which is double by default; its rivals stand on that baseline.
+BASELINES = {"double_q": True}
+IQ_GROUPS = (Contexts, Clustering, Distillation)
+STREAM = {
+    "buffer_size": 1, "batch_size": 1, "sampling": "uniform", "update_every": 1, "gradient_steps": 1,
+    "target_period": 1, "double_q": False,
+}  # fmt: skip
+"""nothing is stored, every step is learned from once, and there is no target network"""
+STREAM_NETWORK = {"hidden": (32, 32), "activation": "leaky-relu", "layer_norm": True}
+MEDQN_ORIGINAL = {
+    "hidden": (32, 32), "activation": "relu", "buffer_size": 32, "td_error": "squared", "gradient_clip": 5.0,
+    "epsilon_final": 0.01, "epsilon_decay": 1000, "target_period": 100, "bootstrap_time_limit": False,
+    "learning_rate": 1e-3, "steps": 100_000,
+}  # fmt: skip
 
 METHODS: dict[str, Method] = {
-    "dqn": Method(
-        "deep Q-learning with replay and a target network",
-        "Mnih et al. 2015",
-        dqn,
-        # The paper takes its baseline from OpenAI Baselines, which is double by default.
-        paper={"double_q": True},
+    "dqn": Method("deep Q-learning with replay and a target network", "Mnih et al. 2015", dqn, paper=BASELINES),
+    "srnn": Method(
+        "DQN with hidden units that are regularised to be active on few states",
+        "Liu et al. 2019",
+        srnn,
+        extra_groups=(Sparsity,),
+        # The form of the released code, which comes nearer to the paper's table.
+        paper=BASELINES | {"srnn_form": "samples"},
+    ),
+    "dsom": Method(
+        "DQN whose hidden units are gated by a self-organising map of the states",
+        "Lo & Ghiassian 2019",
+        dsom_gated,
+        extra_groups=(SelfOrganisingMap,),
+        paper=BASELINES,
+    ),
+    "tcnn": Method(
+        "DQN on tile-coded states",
+        "Ghiassian et al. 2020",
+        tcnn,
+        extra_groups=(TileCoding,),
+        paper=BASELINES,
     ),
     "iq": Method(
         "a head per context of the state space, the other heads kept by distillation",
         "Zhang et al. 2022",
         iq,
-        extra_groups=(Contexts, Distillation),
+        extra_groups=IQ_GROUPS,
+    ),
+    "iq-no-clustering": Method(
+        "IQ with a random partition of the state space, fixed before learning",
+        "Zhang et al. 2022, ablation",
+        iq_no_clustering,
+        extra_groups=IQ_GROUPS,
+        fixed={"context_init": "random", "centroids": ()},
+    ),
+    "iq-no-distillation": Method(
+        "IQ without the distillation",
+        "Zhang et al. 2022, ablation",
+        iq_no_distillation,
+        extra_groups=(Contexts, Clustering),
+    ),
+    "iq-no-multi-head": Method(
+        "IQ with a single head, which is distilled itself",
+        "Zhang et al. 2022, ablation",
+        iq_no_multi_head,
+        extra_groups=(Distillation,),
+    ),
+    "iq-initial-states": Method(
+        "IQ whose contexts are clusters of the states that episodes begin with",
+        "Ghosh et al. 2018, in Zhang et al. 2022",
+        iq_initial_states,
+        extra_groups=IQ_GROUPS,
+        fixed={"context_init": "kmeans", "centroids": ()},
+    ),
+    "iq-game-score": Method(
+        "IQ whose contexts are ranges of the score so far",
+        "Jain et al. 2020, in Zhang et al. 2022",
+        iq_game_score,
+        extra_groups=(Contexts, ScoreBins, Distillation),
+    ),
+    "dqn-layernorm": Method(
+        "DQN with layer normalisation",
+        "Ba et al. 2016",
+        dqn,
+        defaults={"layer_norm": True},
+    ),
+    "medqn-u": Method(
+        "DQN kept near its target on states drawn from the box of those seen",
+        "Lan et al. 2023",
+        medqn_u,
+        extra_groups=(Consolidation,),
+        original=MEDQN_ORIGINAL | {"sampling": "whole"},
+    ),
+    "medqn-r": Method(
+        "DQN kept near its target on the replayed states",
+        "Lan et al. 2023",
+        medqn_r,
+        extra_groups=(Consolidation,),
+        original=MEDQN_ORIGINAL,
+    ),
+    "stream-q": Method(
+        "Q(λ) from the stream alone: traces, a bounded step, no replay, no target network",
+        "Elsayed et al. 2024",
+        stream_q,
+        extra_groups=(Streaming, Normalisation),
+        defaults=STREAM_NETWORK | {"learning_rate": 1.0},
+        fixed=STREAM | {"learning_starts": 0, "n_step": 1, "gradient_clip": 0.0, "td_error": "huber"},
+        original={
+            "epsilon_final": 0.01,
+            "epsilon_decay": lambda steps: steps // 20,
+            "bootstrap_time_limit": False,
+            "steps": 500_000,
+        },
+    ),
+    "stream-c51": Method(
+        "the distribution of the return from the stream alone, with Adam",
+        "Gogianu et al. 2026; Bellemare et al. 2017",
+        stream_c51,
+        extra_groups=(Normalisation, Distribution),
+        defaults=STREAM_NETWORK | {"learning_starts": 0},
+        fixed=STREAM | {"td_error": "huber"},
     ),
 }
 
@@ -126,59 +412,3 @@ def build_agent(run: Run, task: Task) -> Agent:
     if not isinstance(agent, Agent):
         raise BadInput(f"{run.method}: compose gave {type(agent).__name__}, not an iqrl.agent.Agent.")
     return agent
-
-
-def paper_preset(method: Method, task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the paper, and the Baselines script its tables match, say for this task."""
-    if not task.paper_steps:
-        raise BadInput(f"the paper has no settings for {task.name}; leave out the preset.")
-    length = {} if "steps" in settings else {"steps": task.paper_steps, "period": task.paper_period}
-    return {"gamma": 1.0, "bootstrap_time_limit": False} | length | dict(method.paper)
-
-
-PRESETS = {"paper": paper_preset}
-
-
-def resolve(task: str, method: str, preset: str | None = None, **settings: Any) -> Run:
-    """A complete `Run`: the library's defaults, then the preset, then the settings given."""
-    if not isinstance(task, str) or not isinstance(method, str):
-        raise BadInput("task and method are names; one of your own is named module:attribute.")
-    check_names(settings)
-    found = find_method(method)
-    _refuse_unused(method, found, settings)
-    refuse_unused(task, settings)
-    given = {name: checked(OPTIONS[name], value) for name, value in settings.items()}
-    record = find_task(task)(TaskOptions(**{name: given[name] for name in given if name in TASK_OPTIONS}))
-    if preset is not None and preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
-    values: dict[str, Any] = (PRESETS[preset](found, record, given) if preset else {}) | given
-    run = Run(task=task, method=method, **(_lengths(values, record) | values))
-    _check_warm_start(run, found)
-    return run
-
-
-TASK_OPTIONS = {field.name for field in fields_of(TaskOptions)}
-
-
-def _refuse_unused(name: str, method: Method, settings: Mapping[str, Any]) -> None:
-    """A setting that would change nothing is a mistake, not a wish."""
-    optional = {field.name: group for group in (Contexts, Distillation) for field in fields_of(group)}
-    for setting in settings:
-        if setting in optional and optional[setting] not in method.extra_groups:
-            raise BadInput(f"method {name!r} has no {optional[setting].__doc__}; {setting} does not apply to it.")
-
-
-def _lengths(values: Mapping[str, Any], task: Task) -> dict[str, Any]:
-    """The lengths that follow from others when they are not given."""
-    steps = values.get("steps", task.paper_steps or 100_000)
-    every = values.get("update_every", 1)
-    return {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
-
-
-def _check_warm_start(run: Run, method: Method) -> None:
-    waits = Contexts in method.extra_groups and run.context_init == "kmeans"
-    if waits and run.learning_starts < run.contexts:
-        raise BadInput(
-            f"learning_starts is {run.learning_starts}; with context_init kmeans it must be at least "
-            f"the number of contexts, {run.contexts}."
-        )

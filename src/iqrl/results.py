@@ -13,42 +13,43 @@ import polars as pl
 from iqrl.agent import Agent, AgentState
 from iqrl.config import Run
 from iqrl.errors import BadInput
-from iqrl.parts.losses import pick
+from iqrl.parts.contexts import Situation
 from iqrl.tasks.base import Task
 
 
 class TrainedAgent:
-    """One seed's greedy policy."""
+    """One seed's greedy policy.
+
+    Where contexts depend on the episode and not on the state alone, `first` is the observation the
+    episode began with (this one, if not given) and `score` the sum of its rewards so far.
+    """
 
     def __init__(self, agent: Agent, state: AgentState, seed: int):
         self.seed, self.state, self._obs_size = seed, state, agent.obs_size
-        contexts, network = agent.contexts, agent.network
+        self._one, self._many = jax.jit(agent.values), jax.jit(jax.vmap(agent.values, in_axes=(None, 0)))
 
-        def q_values(state: AgentState, obs: jax.Array) -> tuple[jax.Array, jax.Array]:
-            context = contexts.assign(state.contexts, obs)
-            return pick(network.apply(state.params, obs).q, context), context
-
-        self._one, self._many = jax.jit(q_values), jax.jit(jax.vmap(q_values, in_axes=(None, 0)))
-
-    def q_values(self, obs: np.ndarray) -> np.ndarray:
+    def q_values(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
         """Q(s, ·, ω(s)) of one observation [d] or of several [n, d]."""
-        return np.asarray(self._evaluate(obs)[0])
+        return np.asarray(self._evaluate(obs, first, score)[0])
 
-    def context(self, obs: np.ndarray) -> np.ndarray:
+    def context(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
         """ω(s)."""
-        return np.asarray(self._evaluate(obs)[1])
+        return np.asarray(self._evaluate(obs, first, score)[1])
 
-    def predict(self, obs: np.ndarray) -> np.ndarray:
+    def predict(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
         """The greedy action for one observation [d], or one action each for several [n, d]."""
-        return np.argmax(self.q_values(obs), axis=-1)
+        return np.argmax(self.q_values(obs, first=first, score=score), axis=-1)
 
-    def _evaluate(self, obs: np.ndarray) -> tuple[jax.Array, jax.Array]:
+    def _evaluate(self, obs: np.ndarray, first: np.ndarray | None, score: float) -> tuple[jax.Array, jax.Array]:
         obs = np.asarray(obs, np.float32)
         if obs.ndim not in (1, 2) or obs.shape[-1] != self._obs_size:
             raise BadInput(
                 f"an observation has shape ({self._obs_size},), several (n, {self._obs_size}), got {obs.shape}."
             )
-        return (self._one if obs.ndim == 1 else self._many)(self.state, obs)
+        start = np.broadcast_to(obs if first is None else np.asarray(first, np.float32), obs.shape)
+        scores = np.broadcast_to(np.float32(score), obs.shape[:-1])
+        situation: Any = Situation(*(obs, start, scores))  # ty: ignore[invalid-argument-type]
+        return (self._one if obs.ndim == 1 else self._many)(self.state, situation)
 
 
 @dataclass(frozen=True)

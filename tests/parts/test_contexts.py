@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from iqrl.parts import scaling
-from iqrl.parts.contexts import sequential_kmeans
+from iqrl.parts.contexts import Situation, sequential_kmeans
 from iqrl.parts.kmeans import kmeans
 
 LOW, HIGH = (-1.0, -2.0), (1.0, 2.0)
+
+
+def at(*obs):
+    obs = jnp.array(obs, jnp.float32)
+    return Situation(obs, obs, jnp.float32(0))
 
 
 def division(k=3, warm_start=0, scale=None):
@@ -32,7 +37,7 @@ def test_centroid_is_the_running_mean_of_its_states():
     update = jax.jit(part.update)
     for s in states:
         before = np.asarray(state.counts)
-        state = update(state, s)
+        state = update(state, at(*s))
         members[int(np.argmax(np.asarray(state.counts) - before))].append(np.asarray(s))
     assert all(len(m) > 10 for m in members.values())
     for i, assigned in members.items():
@@ -45,7 +50,7 @@ def test_only_the_nearest_moves_by_hand():
     state = part.init(jax.random.key(0))._replace(
         live=jnp.array([[0.0, 0.0], [1.0, 2.0]]), counts=jnp.array([3.0, 1.0])
     )
-    moved = part.update(state, jnp.array([0.4, 0.8]))
+    moved = part.update(state, at(0.4, 0.8))
     np.testing.assert_allclose(moved.live, [[0.1, 0.2], [1.0, 2.0]], atol=1e-6)
     np.testing.assert_array_equal(moved.counts, [4, 1])
 
@@ -55,12 +60,12 @@ def test_assignment_waits_for_the_sync():
     state = part.init(jax.random.key(0))._replace(
         target=jnp.array([[0.0, 0.0], [1.0, 2.0]]), live=jnp.array([[1.0, 2.0], [0.0, 0.0]])
     )
-    assert int(part.assign(state, jnp.array([0.1, 0.1]))) == 0
-    assert int(part.assign(part.sync(state), jnp.array([0.1, 0.1]))) == 1
+    assert int(part.assign(state, at(0.1, 0.1))) == 0
+    assert int(part.assign(part.sync(state), at(0.1, 0.1))) == 1
 
 
 def test_scaling_decides_which_is_nearest():
-    centroids, point = jnp.array([[0.0, 1.0], [0.9, 0.0]]), jnp.array([0.0, 0.0])
+    centroids, point = jnp.array([[0.0, 1.0], [0.9, 0.0]]), at(0.0, 0.0)
     unscaled, by_task = division(2, scale=scaling.unscaled(2)), division(2)
     for part, expected in ((unscaled, 1), (by_task, 0)):
         state = part.init(jax.random.key(0))._replace(target=centroids)
@@ -99,8 +104,17 @@ def test_warm_start_replaces_centroids_and_counts():
     points = blobs(jax.random.key(0), [[-0.5, -1.0], [0.5, 1.0]])
     state = part.init(jax.random.key(3))
     for t, s in enumerate(points):
-        state = part.gather(part.update(state, s), s, jnp.int32(t))
+        state = part.gather(part.update(state, at(*s)), s, jnp.int32(t))
     state = part.begin(state, jax.random.key(4))
     np.testing.assert_allclose(np.sort(state.live, axis=0), [[-0.5, -1.0], [0.5, 1.0]], atol=0.03)
     np.testing.assert_array_equal(state.counts, [100, 100])
     np.testing.assert_array_equal(state.live, state.target)
+
+
+def test_given_centroids_are_where_it_starts():
+    first = jnp.array([[0.5, 1.0], [-0.5, -1.0]])
+    part = sequential_kmeans(2, LOW, HIGH, scaling.fixed(LOW, HIGH), first=first)
+    state = part.begin(part.init(jax.random.key(0)), jax.random.key(1))
+    np.testing.assert_array_equal(state.target, first)
+    # Each counts as one state: the first that comes moves it halfway.
+    np.testing.assert_allclose(part.update(state, at(0.7, 1.4)).live, [[0.6, 1.2], [-0.5, -1.0]], atol=1e-6)

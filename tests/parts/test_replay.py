@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iqrl.parts.replay import Transition, pack, ring, row_width, unpack
+from iqrl.parts.replay import Transition, pack, ring, row_width, unpack, whole
 
 
 def filled(capacity, count, batch=32):
@@ -40,6 +40,14 @@ def test_a_buffer_of_one_is_the_last_transition():
     np.testing.assert_array_equal(replay.sample(rows, jnp.int32(6), jnp.zeros(1)), [[6.0]])
 
 
+def test_the_whole_buffer_is_a_batch():
+    replay = whole(3, 1)
+    rows = replay.init()
+    for t in range(5):
+        rows = replay.add(rows, jnp.array([float(t)]), jnp.int32(t))
+    assert sorted(np.asarray(replay.sample(rows, jnp.int32(4), jnp.zeros(1)))[0]) == [2.0, 3.0, 4.0]
+
+
 def test_edges_of_the_uniform_numbers_are_in_range():
     replay, rows = filled(10, 4)
     below_one = np.nextafter(np.float32(1), np.float32(0))
@@ -57,7 +65,8 @@ def test_draws_are_uniform_with_replacement():
 def test_pack_and_unpack_are_inverse():
     step = Transition(
         obs_tm1=jnp.array([1.0, 2.0]), a_tm1=jnp.int32(3), r_t=jnp.float32(-0.5), discount_t=jnp.float32(0.99),
-        obs_t=jnp.array([4.0, 5.0]), context_tm1=jnp.int32(2), context_t=jnp.int32(1),
+        obs_t=jnp.array([4.0, 5.0]), context_tm1=jnp.int32(2), context_t=jnp.int32(1), over=jnp.bool_(True),
+        greedy=jnp.bool_(False),
     )  # fmt: skip
     row = pack(step)
     assert row.shape == (row_width(2),)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from iqrl.methods import resolve
 from iqrl.report.figures import plot_curves
 from iqrl.report.labels import distinct_labels
 from iqrl.report.progress import LiveDisplay, PlainDisplay, clock, returns_text
+from iqrl.settings import resolve
 from iqrl.training.loop import Progress
 
 

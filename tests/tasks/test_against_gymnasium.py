@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iqrl.methods import resolve
+from iqrl.settings import resolve
 from iqrl.tasks import TASKS, make_task
 
 EPISODES = {

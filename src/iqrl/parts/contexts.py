@@ -16,20 +16,35 @@ from iqrl.parts.kmeans import kmeans, squared_distances
 from iqrl.parts.scaling import Scaling
 
 
+class Situation(NamedTuple):
+    """What a context may depend on."""
+
+    obs: jax.Array
+    """s"""
+    first: jax.Array
+    """the state in which the episode began"""
+    score: jax.Array
+    """the undiscounted sum of the episode's rewards so far"""
+
+
 class ContextDivision(NamedTuple):
     count: int
     """k, the number of contexts"""
     init: Callable[[jax.Array], Any]
-    assign: Callable[[Any, jax.Array], jax.Array]
+    assign: Callable[[Any, Situation], jax.Array]
     """ω(s), by the target centroids"""
-    update: Callable[[Any, jax.Array], Any]
+    update: Callable[[Any, Situation], Any]
     """C <- SKM(s, C)"""
-    gather: Callable[[Any, jax.Array, jax.Array], Any]
+    gather: Callable[[Any, jax.Array, jax.Array], Any] = lambda state, obs, t: state
     """keep the t-th state seen before learning starts"""
-    begin: Callable[[Any, jax.Array], Any]
+    begin: Callable[[Any, jax.Array], Any] = lambda state, key: state
     """called once, when learning starts"""
-    sync: Callable[[Any], Any]
+    sync: Callable[[Any], Any] = lambda state: state
     """Ĉ <- C"""
+    of_state: Callable[[Any, jax.Array], jax.Array] | None = None
+    """ω(s) from s alone, where that is enough: labels given before learning starts are then given anew"""
+    lags: bool = False
+    """whether `sync` does anything"""
 
 
 def single() -> ContextDivision:
@@ -37,11 +52,8 @@ def single() -> ContextDivision:
     return ContextDivision(
         count=1,
         init=lambda key: (),
-        assign=lambda state, obs: jnp.int32(0),
-        update=lambda state, obs: state,
-        gather=lambda state, obs, t: state,
-        begin=lambda state, key: state,
-        sync=lambda state: state,
+        assign=lambda state, situation: jnp.int32(0),
+        update=lambda state, situation: state,
     )
 
 
@@ -62,9 +74,14 @@ def nearest(obs: jax.Array, centroids: jax.Array, weights: jax.Array) -> jax.Arr
 
 
 def sequential_kmeans(
-    k: int, low: Sequence[float], high: Sequence[float], scaling: Scaling, warm_start: int
+    k: int,
+    low: Sequence[float],
+    high: Sequence[float],
+    scaling: Scaling,
+    warm_start: int = 0,
+    first: jax.Array | None = None,
 ) -> ContextDivision:
-    """Sequential K-means from centroids drawn uniformly in [low, high].
+    """Sequential K-means from centroids drawn uniformly in [low, high], or from the `first` ones given.
 
     With `warm_start` > 0, K-means on that many first states replaces them when learning starts, and
     the cluster sizes become the counts.
@@ -73,14 +90,18 @@ def sequential_kmeans(
     size = lowest.size
 
     def init(key: jax.Array) -> Centroids:
-        live = jax.random.uniform(key, (k, size), minval=lowest, maxval=highest)
+        drawn = jax.random.uniform(key, (k, size), minval=lowest, maxval=highest)
+        live = drawn if first is None else first
+        # A centroid that was given counts as one state, so that the first state it meets does not replace it.
+        counts = jnp.zeros(k) if first is None else jnp.ones(k)
         scale = scaling.init()
-        return Centroids(live, jnp.zeros(k), live, scaling.weights(scale), scale, jnp.zeros((warm_start, size)))
+        return Centroids(live, counts, live, scaling.weights(scale), scale, jnp.zeros((warm_start, size)))
 
-    def assign(state: Centroids, obs: jax.Array) -> jax.Array:
+    def of_state(state: Centroids, obs: jax.Array) -> jax.Array:
         return nearest(obs, state.target, state.target_weights)
 
-    def update(state: Centroids, obs: jax.Array) -> Centroids:
+    def update(state: Centroids, situation: Situation) -> Centroids:
+        obs = situation.obs
         scale = scaling.update(state.scale, obs)
         chosen = nearest(obs, state.live, scaling.weights(scale)) == jnp.arange(k)
         counts = state.counts + chosen
@@ -103,4 +124,6 @@ def sequential_kmeans(
     def sync(state: Centroids) -> Centroids:
         return state._replace(target=state.live, target_weights=scaling.weights(state.scale))
 
-    return ContextDivision(k, init, assign, update, gather, begin, sync)
+    return ContextDivision(
+        k, init, lambda state, situation: of_state(state, situation.obs), update, gather, begin, sync, of_state, True
+    )

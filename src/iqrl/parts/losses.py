@@ -25,19 +25,24 @@ class Sample(NamedTuple):
     """θ on s_{t-1}: the only part a gradient flows through"""
     online_t: Output
     """θ on s_t, gradient stopped (used by double Q-learning)"""
-    target_q_tm1: jax.Array
+    target_tm1: Output
     """θ⁻ on s_{t-1}, all heads: the teacher of the distillation"""
-    target_q_t: jax.Array
+    target_t: Output
     """θ⁻ on s_t, all heads"""
 
 
 ValueLoss = Callable[[Sample], jax.Array]
+NextValue = Callable[[Sample], jax.Array]
 
 
 def huber(error: jax.Array) -> jax.Array:
     """L(δ): quadratic inside [-1, 1], linear outside."""
     size = jnp.abs(error)
     return jnp.where(size < 1.0, 0.5 * size * size, size - 0.5)
+
+
+def squared(error: jax.Array) -> jax.Array:
+    return 0.5 * jnp.square(error)
 
 
 def pick(rows: jax.Array, index: jax.Array) -> jax.Array:
@@ -50,21 +55,31 @@ def pick_mask(rows: jax.Array, index: jax.Array) -> jax.Array:
     return jnp.arange(rows.shape[0]).reshape(-1, *[1] * (rows.ndim - 1)) == index
 
 
-def q_learning(sample: Sample) -> jax.Array:
-    """δ = r + γ max_a Q(s', a, ω(s'); θ⁻) - Q(s, a, ω(s); θ)."""
-    next_q = pick(sample.target_q_t, sample.transition.context_t)
-    return _huber_td(sample, jnp.max(next_q, axis=0))
+def highest_value(sample: Sample) -> jax.Array:
+    """max_a Q(s', a, ω(s'); θ⁻)."""
+    return jnp.max(pick(sample.target_t.q, sample.transition.context_t), axis=0)
 
 
-def double_q_learning(sample: Sample) -> jax.Array:
-    """As `q_learning`, with the next action chosen by θ and valued by θ⁻."""
+def double_value(sample: Sample) -> jax.Array:
+    """Q(s', a', ω(s'); θ⁻) of the action a' that θ prefers (van Hasselt et al. 2016)."""
     context = sample.transition.context_t
     action = jnp.argmax(pick(sample.online_t.q, context), axis=0)
-    return _huber_td(sample, pick(pick(sample.target_q_t, context), action))
+    return pick(pick(sample.target_t.q, context), action)
 
 
-def _huber_td(sample: Sample, next_value: jax.Array) -> jax.Array:
+def prediction(sample: Sample) -> jax.Array:
+    """Q(s, a, ω(s); θ)."""
     step = sample.transition
-    target = step.r_t + step.discount_t * next_value
-    q = pick(pick(sample.online_tm1.q, step.context_tm1), step.a_tm1)
-    return huber(q - jax.lax.stop_gradient(target))
+    return pick(pick(sample.online_tm1.q, step.context_tm1), step.a_tm1)
+
+
+def td_error(sample: Sample, next_value: NextValue = highest_value) -> jax.Array:
+    """Q(s, a, ω(s); θ) - (r + γ next value); only the prediction has a gradient."""
+    step = sample.transition
+    target = step.r_t + step.discount_t * next_value(sample)
+    return prediction(sample) - jax.lax.stop_gradient(target)
+
+
+def q_learning(next_value: NextValue = highest_value, error: Callable = huber) -> ValueLoss:
+    """L(δ), δ = r + γ max_a Q(s', a, ω(s'); θ⁻) - Q(s, a, ω(s); θ)."""
+    return lambda sample: error(td_error(sample, next_value))

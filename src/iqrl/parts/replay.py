@@ -26,6 +26,10 @@ class Transition(NamedTuple):
     obs_t: jax.Array
     context_tm1: jax.Array
     context_t: jax.Array
+    over: jax.Array
+    """whether the episode ended here, for whatever reason"""
+    greedy: jax.Array
+    """whether a_{t-1} was the greedy action"""
 
 
 class Replay(NamedTuple):
@@ -40,7 +44,20 @@ def ring(capacity: int, width: int, batch_size: int) -> Replay:
     """`add(rows, row, t)` stores the t-th transition (from 0); `sample(rows, t, uniforms)` draws a batch [W, B]."""
     # A batch drawn from a ring of one is `batch_size` copies of one row, and the mean gradient over
     # copies is the gradient of one: the copies need not be computed.
-    draws = 1 if capacity == 1 else batch_size
+    if capacity == 1:
+        return whole(capacity, width)
+
+    def sample(rows: jax.Array, t: jax.Array, uniforms: jax.Array) -> jax.Array:
+        stored = jnp.minimum(t + 1, capacity)
+        index = jnp.minimum((uniforms * stored).astype(jnp.int32), stored - 1)
+        # The batch goes last: every variable of it is then contiguous, which is what makes the losses fast.
+        return rows.at[index].get(mode="promise_in_bounds").T
+
+    return whole(capacity, width)._replace(sample=sample, draws=batch_size)
+
+
+def whole(capacity: int, width: int) -> Replay:
+    """The same ring, of which every sample is all that is stored; to be used once it is full."""
 
     def init() -> jax.Array:
         return jnp.zeros((capacity, width), jnp.float32)
@@ -48,24 +65,17 @@ def ring(capacity: int, width: int, batch_size: int) -> Replay:
     def add(rows: jax.Array, row: jax.Array, t: jax.Array) -> jax.Array:
         return jax.lax.dynamic_update_slice(rows, row[None], (t % capacity, 0))
 
-    def sample(rows: jax.Array, t: jax.Array, uniforms: jax.Array) -> jax.Array:
-        if capacity == 1:
-            return rows.T
-        stored = jnp.minimum(t + 1, capacity)
-        index = jnp.minimum((uniforms * stored).astype(jnp.int32), stored - 1)
-        # The batch goes last: every variable of it is then contiguous, which is what makes the losses fast.
-        return rows.at[index].get(mode="promise_in_bounds").T
-
-    return Replay(init, add, sample, draws)
+    # One number is drawn and not used: an array of none would need care everywhere.
+    return Replay(init, add, lambda rows, t, uniforms: rows.T, draws=1)
 
 
 def row_width(obs_size: int) -> int:
-    return 2 * obs_size + 5
+    return 2 * obs_size + 7
 
 
 def pack(step: Transition) -> jax.Array:
     """One transition as a row; small integers are exact in float32."""
-    scalars = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t)
+    scalars = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t, step.over, step.greedy)
     return jnp.concatenate([step.obs_tm1, step.obs_t, jnp.stack([jnp.float32(x) for x in scalars])])
 
 
@@ -80,4 +90,6 @@ def unpack(rows: jax.Array, obs_size: int) -> Transition:
         discount_t=scalars[2],
         context_tm1=scalars[3].astype(jnp.int32),
         context_t=scalars[4].astype(jnp.int32),
+        over=scalars[5] > 0,
+        greedy=scalars[6] > 0,
     )

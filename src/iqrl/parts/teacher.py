@@ -1,9 +1,10 @@
-"""The target network's word on stored transitions: Q(s, ·; θ⁻) and Q(s', ·; θ⁻), every head and action.
+"""The target network's word on transitions: Q(s, ·; θ⁻) and Q(s', ·; θ⁻), every head and action.
 
 θ⁻ stands still for C steps, so what it says of a stored transition can be remembered beside it and
 renewed at each sync. That costs 2N/C evaluations per step where asking it anew for every batch costs
 twice the batch size: for small buffers nearly half the work of an update disappears. For large ones,
-asking anew is cheaper. Both are here and answer the same.
+and where the same state may look different later, asking anew is cheaper. Both are here and answer
+the same. A third is for agents whose target is the network itself.
 """
 
 from __future__ import annotations
@@ -14,53 +15,72 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from iqrl.parts.networks import Network, Params, on_batch
+from iqrl.parts.networks import Network, Output, Params, on_batch
+
+Pair = tuple[jax.Array, jax.Array]
+"""s and s' of a batch as the network sees them, each [d, B]"""
 
 
 class Teacher(NamedTuple):
     width: int
     """columns kept beside each transition"""
     note: Callable[[Params, jax.Array], jax.Array]
-    """(θ⁻, [s, s']) -> columns of a new row"""
+    """(θ⁻, [s, s'] as the network sees them) -> columns of a new row"""
     renew: Callable[[Params, jax.Array], jax.Array]
     """(θ⁻, rows) -> rows, after θ⁻ moved"""
-    recall: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]]
-    """(θ⁻, sampled batch [W, B]) -> Q(s), Q(s'), each [k, A, B]"""
+    recall: Callable[[Params, Params, Pair, jax.Array], tuple[Output, Output]]
+    """(θ, θ⁻, states, sampled batch [W, B]) -> what is said of s and of s'"""
+    lags: bool = True
+    """whether there is a θ⁻ beside θ"""
 
 
-def recomputed(network: Network, obs_size: int) -> Teacher:
+def recomputed(network: Network) -> Teacher:
     """Ask θ⁻ anew for every sampled batch."""
     forward = on_batch(network)
 
-    def recall(target: Params, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return forward(target, batch[:obs_size]).q, forward(target, batch[obs_size : 2 * obs_size]).q
+    def recall(params: Params, target: Params, seen: Pair, batch: jax.Array) -> tuple[Output, Output]:
+        return forward(target, seen[0]), forward(target, seen[1])
 
     return Teacher(0, lambda target, pair: jnp.zeros(0), lambda target, rows: rows, recall)
 
 
-def remembered(network: Network, obs_size: int, heads: int, actions: int) -> Teacher:
-    """Keep what θ⁻ said in the last columns of each row."""
-    size = heads * actions
+def the_network_itself(network: Network) -> Teacher:
+    """No target network: θ answers for itself. The same as one that follows after every update."""
+    forward = on_batch(network)
+
+    def recall(params: Params, target: Params, seen: Pair, batch: jax.Array) -> tuple[Output, Output]:
+        now = jax.lax.stop_gradient(params)
+        return forward(now, seen[0]), forward(now, seen[1])
+
+    return recomputed(network)._replace(recall=recall, lags=False)
+
+
+def remembered(
+    network: Network, encode: Callable[[jax.Array], jax.Array], obs_size: int, heads: int, actions: int
+) -> Teacher:
+    """Keep what θ⁻ said in the last columns of each row; `encode` is how the network sees a state."""
+    size = heads * network.width
+    answers = jax.vmap(network.apply, in_axes=(None, 0))
 
     def note(target: Params, pair: jax.Array) -> jax.Array:
-        return jax.vmap(network.apply, in_axes=(None, 0))(target, pair).q.reshape(2 * size)
+        return answers(target, pair).values.reshape(2 * size)
 
     def renew(target: Params, rows: jax.Array) -> jax.Array:
         pairs = rows[:, : 2 * obs_size].reshape(-1, obs_size)
-        q = jax.vmap(network.apply, in_axes=(None, 0))(target, pairs).q
-        return rows.at[:, -2 * size :].set(q.reshape(-1, 2 * size))
+        values = answers(target, jax.vmap(encode)(pairs)).values
+        return rows.at[:, -2 * size :].set(values.reshape(-1, 2 * size))
 
-    def recall(target: Params, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
-        columns = batch[-2 * size :].reshape(2, heads, actions, -1)
-        return columns[0], columns[1]
+    def recall(params: Params, target: Params, seen: Pair, batch: jax.Array) -> tuple[Output, Output]:
+        per_action = () if network.width == actions else (network.width // actions,)
+        values = batch[-2 * size :].reshape(2, heads, actions, *per_action, batch.shape[-1])
+        # What the hidden layer was is not kept.
+        nothing = jnp.zeros((0, batch.shape[-1]))
+        of_s, of_next = (Output(network.q_of(value), value, nothing) for value in values)
+        return of_s, of_next
 
     return Teacher(2 * size, note, renew, recall)
 
 
-def cheaper(
-    network: Network, obs_size: int, heads: int, actions: int, capacity: int, batch: int, period: int
-) -> Teacher:
-    """Whichever of the two is cheaper per step: renewing a row costs about three times what a row of a batch does."""
-    if 3 * capacity / period + 1 < batch:
-        return remembered(network, obs_size, heads, actions)
-    return recomputed(network, obs_size)
+def renewing_is_cheaper(capacity: int, batch: int, period: int) -> bool:
+    """Renewing a row costs about three times what a row of a batch does."""
+    return 3 * capacity / period + 1 < batch

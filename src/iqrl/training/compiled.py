@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from iqrl.agent import Agent, AgentState, Losses
 from iqrl.config import Run
+from iqrl.parts.contexts import Situation
 from iqrl.parts.replay import Transition
 from iqrl.tasks.base import Task
 
@@ -27,8 +28,14 @@ BLOCK = 500
 class EnvState(NamedTuple):
     state: Any
     obs: jax.Array
+    first: jax.Array
+    """the observation the episode began with"""
     length: jax.Array
     episode_return: jax.Array
+
+    @property
+    def situation(self) -> Situation:
+        return Situation(self.obs, self.first, self.episode_return)
 
 
 class Statistics(NamedTuple):
@@ -70,13 +77,21 @@ class Carry(NamedTuple):
     statistics: Statistics
 
 
+class Step(NamedTuple):
+    """What the agent is told of a step."""
+
+    transition: Transition
+    before: Situation
+    after: Situation
+
+
 class Noise(NamedTuple):
     """The uniform numbers of one step, by purpose; or how many of them there are."""
 
     act: Any
     step: Any
     reset: Any
-    replay: Any
+    learn: Any
 
 
 def stream(seed: jax.Array, index: jax.Array | int) -> jax.Array:
@@ -107,8 +122,8 @@ class Driver:
     @property
     def block(self) -> int:
         """Steps per draw of random numbers; whole updates, and no more than pass between two syncs."""
-        every = self.run.update_every
-        return -(-min(BLOCK, self.run.target_period) // every) * every
+        every, period = self.run.update_every, self.run.target_period if self.agent.lags else BLOCK
+        return -(-min(BLOCK, period) // every) * every
 
     def init(self) -> TrainState:
         seeds = jnp.uint32(self.run.seed) + jnp.arange(self.run.seeds, dtype=jnp.uint32)
@@ -123,13 +138,14 @@ class Driver:
     def _first(self, uniforms: jax.Array) -> EnvState:
         """The start of an episode."""
         state = self.task.reset(uniforms)
-        return EnvState(state, self.task.observe(state), jnp.int32(0), jnp.float32(0))
+        obs = self.task.observe(state)
+        return EnvState(state, obs, obs, jnp.int32(0), jnp.float32(0))
 
     def advance(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """To step `stop`, and the statistics on the way."""
         start, every, seeds = self.run.learning_starts, self.run.update_every, state.seeds
         collecting = Loop(1, self._on_seeds(self._collect_step), syncs=False)
-        learning = Loop(every, self._with_updates(), syncs=True)
+        learning = Loop(every, self._with_updates(), syncs=self.agent.lags)
         carry = Carry(state.env, state.agent, self._zero_statistics())
         t, carry = self._run_loop(collecting, seeds, state.step, jnp.minimum(stop, start), carry)
         begins = (state.step < start) & (t == start)
@@ -157,7 +173,8 @@ class Driver:
             t, carry = now
             uniforms = self._draw(seeds, t)
             next_multiple = lambda size: (t // size + 1) * size
-            end = jnp.minimum(jnp.minimum(next_multiple(self.block), next_multiple(period)), stop)
+            end = jnp.minimum(next_multiple(self.block), stop)
+            end = jnp.minimum(end, next_multiple(period)) if loop.syncs else end
             body = lambda i, carry: loop.body(carry, uniforms, t + i * loop.stride)
             carry = jax.lax.fori_loop(0, (end - t) // loop.stride, body, carry)
             return end, self._sync(carry, end % period == 0) if loop.syncs else carry
@@ -172,7 +189,7 @@ class Driver:
     @property
     def _draws(self) -> Noise:
         """How many uniform numbers a step needs for each purpose."""
-        return Noise(2, self.task.step_draws, self.task.reset_draws, self.agent.replay.draws)
+        return Noise(2, self.task.step_draws, self.task.reset_draws, self.agent.learn_draws)
 
     def _sync(self, carry: Carry, due: jax.Array) -> Carry:
         synced = jax.vmap(self.agent.sync)(carry.agent)
@@ -209,45 +226,48 @@ class Driver:
 
     def _collect_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
         """A step before learning starts."""
-        carry, transition = self._interact(carry, t, noise)
-        return carry._replace(agent=self.agent.collect(carry.agent, transition, t))
+        carry, step = self._interact(carry, t, noise)
+        return carry._replace(agent=self.agent.collect(carry.agent, *step, t))
 
     def _observe_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
         """A step between two updates."""
-        carry, transition = self._interact(carry, t, noise)
-        return carry._replace(agent=self.agent.observe(carry.agent, transition, t))
+        carry, step = self._interact(carry, t, noise)
+        return carry._replace(agent=self.agent.observe(carry.agent, *step, t))
 
     def _learn_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
         """A step with an update."""
         carry = self._observe_step(carry, t, noise)
-        agent, losses = self.agent.learn(carry.agent, t, noise.replay)
+        agent, losses = self.agent.learn(carry.agent, t, noise.learn)
         total = jax.tree.map(jnp.add, carry.statistics.losses, losses)
         return carry._replace(agent=agent, statistics=carry.statistics._replace(losses=total))
 
-    def _interact(self, carry: Carry, t: jax.Array, noise: Noise) -> tuple[Carry, Transition]:
+    def _interact(self, carry: Carry, t: jax.Array, noise: Noise) -> tuple[Carry, Step]:
         """Act, step the environment, start the next episode if this one ends."""
         env, task, run = carry.env, self.task, self.run
-        action, context = self.agent.act(carry.agent, env.obs, t, noise.act)
-        state, reward, terminated = task.step(env.state, action, noise.step)
-        after = EnvState(state, task.observe(state), env.length + 1, env.episode_return + reward)
+        choice = self.agent.act(carry.agent, env.situation, t, noise.act)
+        state, reward, terminated = task.step(env.state, choice.action, noise.step)
+        after = EnvState(state, task.observe(state), env.first, env.length + 1, env.episode_return + reward)
         over = terminated | (after.length >= task.time_limit)
         final = terminated if run.bootstrap_time_limit else over
         transition = Transition(
             obs_tm1=env.obs,
-            a_tm1=action,
+            a_tm1=choice.action,
             r_t=task.learned_reward(env.state, reward, state, terminated, run.gamma),
             discount_t=jnp.where(final, 0.0, run.gamma),
             obs_t=after.obs,
-            context_tm1=context,
-            context_t=context,  # both are assigned by `observe`
+            context_tm1=choice.context,
+            context_t=choice.context,  # both are assigned by `observe`
+            over=over,
+            greedy=choice.greedy,
         )
         statistics = carry.statistics._replace(
             returns=carry.statistics.returns + jnp.where(over, after.episode_return, 0.0),
             episodes=carry.statistics.episodes + over,
-            occupancy=carry.statistics.occupancy + (jnp.arange(self.agent.contexts.count) == context),
+            occupancy=carry.statistics.occupancy + (jnp.arange(self.agent.contexts.count) == choice.context),
         )
-        env = jax.tree.map(lambda new, old: jnp.where(over, new, old), self._first(noise.reset), after)
-        return carry._replace(env=env, statistics=statistics), transition
+        following = jax.tree.map(lambda new, old: jnp.where(over, new, old), self._first(noise.reset), after)
+        step = Step(transition, env.situation, after.situation)
+        return carry._replace(env=following, statistics=statistics), step
 
 
 def summarise(carry: Carry, steps: jax.Array, updates: jax.Array) -> Period:

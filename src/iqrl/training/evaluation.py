@@ -22,9 +22,10 @@ def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
 
 def play(agent: TrainedAgent, env, seed: int) -> float:
     """The return of one greedy episode."""
-    obs, _ = env.reset(seed=seed)
-    total, over = 0.0, False
+    first, _ = env.reset(seed=seed)
+    obs, total, over = first, 0.0, False
     while not over:
-        obs, reward, terminated, truncated, _ = env.step(int(agent.predict(obs)))
+        action = int(agent.predict(obs, first=first, score=total))
+        obs, reward, terminated, truncated, _ = env.step(action)
         total, over = total + float(reward), terminated or truncated
     return total

@@ -1,0 +1,62 @@
+"""Tile coding of the states (TCNN: Ghiassian et al. 2020, in the form of Pan et al. 2021)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from iqrl.parts.perception import Perception
+
+PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393, 1597334677, 3812015801, 2747636419)
+
+
+def tile_coding(low: Sequence[float], high: Sequence[float], bins: int, tilings: int, most: int) -> Perception:
+    """One tiling: each variable by itself. More: tilings of the whole space, each a little further than the last."""
+    lowest, highest = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
+    # A value outside its range falls into the bin at that edge.
+    share = lambda obs: jnp.clip((obs - lowest) / (highest - lowest), 0.0, 1.0)
+    if tilings == 1:
+        inputs, encode = len(low) * bins, lambda obs: binned(share(obs), bins)
+    else:
+        tiles = max(min(bins ** len(low), most // tilings), 1)
+        inputs, encode = tiles * tilings, lambda obs: joint(share(obs), bins, tilings, tiles)
+    return Perception(inputs, lambda key: (), lambda state, step: (state, step), lambda state, obs: encode(obs))
+
+
+def binned(share: jax.Array, bins: int) -> jax.Array:
+    """[d · bins]: for each variable, given as its share of its range, a 1 at its bin."""
+    index = jnp.minimum((share * bins).astype(jnp.int32), bins - 1)
+    return (index[:, None] == jnp.arange(bins)).astype(jnp.float32).reshape(-1)
+
+
+def joint(share: jax.Array, bins: int, tilings: int, tiles: int) -> jax.Array:
+    """[tilings · tiles]: for each tiling, a 1 at the tile that holds the state."""
+    size = share.shape[0]
+    steps = jnp.arange(tilings)[:, None] * jnp.asarray(_strides(size, tilings)) % tilings
+    coordinates = jnp.minimum((share * bins + steps / tilings).astype(jnp.int32), bins - 1)
+    if bins**size <= tiles:
+        index = coordinates @ bins ** jnp.arange(size)
+    else:
+        index = _hashed(coordinates) % jnp.uint32(tiles)
+    return (index[:, None] == jnp.arange(tiles, dtype=index.dtype)).astype(jnp.float32).reshape(-1)
+
+
+def _strides(size: int, tilings: int) -> list[int]:
+    """By how many tilings-ths of a tile each variable moves from tiling to tiling: 1, 3, 5, …, as is usual, but for
+    those that share a factor with the number of tilings and would not reach every position."""
+    odd = (stride for stride in itertools.count(1, 2) if math.gcd(stride, tilings) == 1)
+    return list(itertools.islice(odd, size))
+
+
+def _hashed(coordinates: jax.Array) -> jax.Array:
+    """[tilings]: a number that nearby coordinates do not share, and that differs from tiling to tiling."""
+    tilings, size = coordinates.shape
+    primes = jnp.asarray([PRIMES[i % len(PRIMES)] for i in range(size)], jnp.uint32)
+    mixed = jnp.sum(coordinates.astype(jnp.uint32) * primes, axis=1, dtype=jnp.uint32)
+    mixed = (mixed + jnp.arange(tilings, dtype=jnp.uint32)) * jnp.uint32(PRIMES[0])
+    mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(PRIMES[1])
+    return mixed ^ (mixed >> 13)

@@ -1,0 +1,63 @@
+"""The states that a uniformly random policy visits: what can be known of a task before anything is learned."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from iqrl.tasks.base import State, Task
+
+WALKS = 1000
+"""environments side by side: many, because the states of one episode resemble each other"""
+LONGEST = 2000
+"""steps of a walk, where the time limit is longer or there is none to speak of"""
+
+
+class Walk(NamedTuple):
+    """An environment on its way through one episode after another."""
+
+    state: State
+    length: jax.Array
+    """steps since the episode began"""
+
+
+def random_states(task: Task, count: int, seed: int = 0) -> np.ndarray:
+    """[count, d]: states in which a uniformly random policy acts.
+
+    They are drawn from walks at least as long as the time limit: a small sample must not be one of the
+    starts of episodes only.
+    """
+    steps = max(min(task.time_limit, LONGEST), -(-count // WALKS))
+    visited = np.asarray(jax.jit(partial(walks, task, steps))(jax.random.key(seed)))
+    chosen = np.random.default_rng(seed).choice(steps * WALKS, count, replace=False)
+    return visited.reshape(steps * WALKS, -1)[chosen]
+
+
+def walks(task: Task, steps: int, key: jax.Array) -> jax.Array:
+    """[steps, WALKS, d]: the states one after another, from the start of an episode."""
+    draws = task.reset_draws + 1 + task.step_draws
+    uniforms = jax.random.uniform(key, (steps + 1, WALKS, draws))
+    first = jax.vmap(partial(_first, task))(uniforms[0, :, : task.reset_draws])
+
+    def advance(walk: Walk, uniforms: jax.Array) -> tuple[Walk, jax.Array]:
+        return jax.vmap(partial(_step, task))(walk, uniforms), jax.vmap(task.observe)(walk.state)
+
+    return jax.lax.scan(advance, first, uniforms[1:])[1]
+
+
+def _first(task: Task, uniforms: jax.Array) -> Walk:
+    return Walk(task.reset(uniforms), jnp.int32(0))
+
+
+def _step(task: Task, walk: Walk, uniforms: jax.Array) -> Walk:
+    """A random action, and a new episode where it ends one."""
+    for_reset, for_action, for_step = jnp.split(uniforms, (task.reset_draws, task.reset_draws + 1))
+    action = (for_action[0] * task.actions).astype(jnp.int32)
+    state, _, terminated = task.step(walk.state, action, for_step)
+    length = walk.length + 1
+    over = terminated | (length >= task.time_limit)
+    return jax.tree.map(partial(jnp.where, over), _first(task, for_reset), Walk(state, length))

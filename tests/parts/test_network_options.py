@@ -1,0 +1,138 @@
+"""What the Q-network can be asked to be beside a plain one, by hand."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from iqrl.parts.networks import multi_head_mlp, on_batch, sparse_uniform
+
+
+def arrays(*nested):
+    return tuple(jnp.array(x, jnp.float32) for x in nested)
+
+
+def params(trunk, heads):
+    """From (weights, biases) of each layer and of the heads."""
+    return {
+        "trunk": tuple(dict(zip("wb", arrays(*layer), strict=True)) for layer in trunk),
+        "heads": dict(zip("wb", arrays(*heads), strict=True)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("activation", "by_hand"),
+    [
+        ("tanh", np.tanh),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("leaky-relu", lambda x: np.where(x > 0, x, 0.01 * x)),
+    ],
+)
+def test_layer_norm_is_before_each_activation(activation, by_hand):
+    # sums 0, 2, 4 (mean 2, variance 8/3), whatever is added to or multiplied with them all
+    normed = np.array([-2, 0, 2]) / np.sqrt(8 / 3)
+    network = multi_head_mlp(1, (3,), activation, 1, 1, layer_norm=True)
+    for shift, scale in ((0, 1), (7, 1), (0, 50)):
+        biases = scale * np.array([0, 1, 2]) + shift
+        out = network.apply(params([([[0, scale, 2 * scale]], biases)], ([[[1, 1, 1]]], [[0]])), jnp.ones(1))
+        np.testing.assert_allclose(out.features, by_hand(normed), rtol=1e-4, atol=1e-5)
+    deep = multi_head_mlp(1, (3, 2), activation, 1, 1, layer_norm=True)
+    two_layers = [([[0, 1, 2]], [0, 1, 2]), ([[0, 0], [0, 0], [1, 3]], [0, 0])]
+    out = deep.apply(params(two_layers, ([[[1, 1]]], [[0]])), jnp.ones(1))
+    np.testing.assert_allclose(out.features, by_hand(np.array([-1, 1])), rtol=1e-3)
+
+
+def test_layer_norm_has_no_parameters():
+    count = lambda **options: len(jax.tree.leaves(multi_head_mlp(4, (8, 8), "relu", 1, 2, **options).init(KEY)))
+    assert count(layer_norm=True) == count()
+
+
+KEY = jax.random.key(0)
+ONE_UNIT = [([[1]], [0])]
+"""a hidden layer of one unit that passes on what is positive"""
+
+
+def test_dueling_by_hand():
+    """Two heads; V is the first output of each: V + A - mean A."""
+    network = multi_head_mlp(1, (1,), "relu", 2, 3, dueling=True)
+    heads = ([[[10], [1], [2], [6]], [[0], [1], [1], [1]]], [[0, 0, 0, 0], [5, 0, 3, 0]])
+    # head 0: V = 10, A = 1, 2, 6, mean 3; head 1: V = 5, A = 1, 4, 1, mean 2
+    out = network.apply(params(ONE_UNIT, heads), jnp.ones(1))
+    np.testing.assert_allclose(out.q, [[8, 9, 13], [4, 7, 4]], rtol=1e-6)
+    np.testing.assert_array_equal(out.values, out.q)
+    # the same added to all advantages changes nothing, added to V everything
+    for added, change in (([0, 4, 4, 4], 0), ([4, 0, 0, 0], 4)):
+        moved = network.apply(params(ONE_UNIT, (heads[0], np.add(heads[1], added))), jnp.ones(1))
+        np.testing.assert_allclose(moved.q, out.q + change, rtol=1e-6)
+    assert network.width == 3
+
+
+def test_distribution_by_hand():
+    """One head, two actions, three atoms: logits in rows of atoms, their mean is q."""
+    network = multi_head_mlp(1, (1,), "relu", 1, 2, support=jnp.array([-1.0, 0.0, 1.0]))
+    biases = np.log([0.5, 0.25, 0.25, 0.1, 0.1, 0.8])
+    out = network.apply(params(ONE_UNIT, (np.zeros((1, 6, 1)), [biases])), jnp.ones(1))
+    np.testing.assert_allclose(out.values, biases.reshape(1, 2, 3), rtol=1e-6)
+    np.testing.assert_allclose(out.q, [[-0.25, 0.7]], rtol=1e-5)
+    np.testing.assert_allclose(network.q_of(out.values), out.q)
+    assert network.width == 6
+
+
+def test_dueling_distribution_by_hand():
+    # V (1, 0) for each of two atoms; A (2, 0) and (0, 4), mean (1, 2): logits (2, -2) and (0, 2)
+    network = multi_head_mlp(1, (1,), "relu", 1, 2, dueling=True, support=jnp.array([0.0, 1.0]))
+    out = network.apply(params(ONE_UNIT, (np.zeros((1, 6, 1)), [[1, 0, 2, 0, 0, 4]])), jnp.ones(1))
+    np.testing.assert_allclose(out.values, [[[2, -2], [0, 2]]], atol=1e-6)
+    np.testing.assert_allclose(out.q, [[1 / (1 + np.exp(4)), 1 / (1 + np.exp(-2))]], rtol=1e-5)
+
+
+def test_gates_multiply_the_last_hidden_layer():
+    network = multi_head_mlp(1, (1, 2), "relu", 1, 1, gates=2)
+    # input 3; first hidden unit 3; second layer 3 and 6, times 0.5 and 2: 1.5 and 12
+    weights = params([*ONE_UNIT, ([[1, 2]], [0, 0])], ([[[10, 1]]], [[1]]))
+    out = network.apply(weights, jnp.array([3.0, 0.5, 2.0]))
+    np.testing.assert_allclose(out.features, [1.5, 12])
+    np.testing.assert_allclose(out.q, [[28]])
+    batch = on_batch(network)(weights, jnp.array([[3.0, 3.0], [0.5, 0.0], [2.0, 1.0]]))
+    np.testing.assert_allclose(batch.q[0, 0], [28, 7])
+
+
+@pytest.mark.parametrize(
+    ("fan_in", "zeros"),
+    [(2, 1), (4, 3), (10, 9), (32, 29)],  # ceil(0.9 n), but one weight always stays
+)
+def test_sparse_weights(fan_in, zeros):
+    assert zeros == min(math.ceil(0.9 * fan_in), fan_in - 1)
+    hidden, heads = map(np.asarray, sparse_uniform(0.9)(KEY, [(fan_in, 40), (3, 50, fan_in)]))
+    assert hidden.shape == (fan_in, 40)
+    assert heads.shape == (3, 50, fan_in)
+    np.testing.assert_array_equal((hidden == 0).sum(axis=0), zeros)
+    np.testing.assert_array_equal((heads == 0).sum(axis=-1), zeros)
+    for weights in (hidden, heads):
+        left = weights[weights != 0] * math.sqrt(fan_in)
+        assert 0.9 < np.abs(left).max() <= 1
+        assert abs(left.mean()) < 4 / math.sqrt(3 * left.size)  # four standard errors of U(-1, 1)
+        assert np.abs(left).mean() == pytest.approx(0.5, abs=4 / math.sqrt(12 * left.size))
+    # which weights stay differs from unit to unit
+    assert len(np.unique(hidden != 0, axis=1).T) > 1
+    assert len(np.unique(heads[0] != 0, axis=0)) > 1
+
+
+def test_a_sparse_network_is_alive_and_has_no_biases_at_the_start():
+    network = multi_head_mlp(4, (32, 32), "leaky-relu", 2, 3, initialiser=sparse_uniform(0.9))
+    start = network.init(KEY)
+    first, second = start["trunk"]
+    np.testing.assert_array_equal((first["w"] != 0).sum(axis=0), 1)
+    np.testing.assert_array_equal((second["w"] != 0).sum(axis=0), 3)
+    np.testing.assert_array_equal((start["heads"]["w"] != 0).sum(axis=-1), 3)
+    assert all((layer["b"] == 0).all() for layer in (first, second, start["heads"]))
+    apart = network.apply(start, jnp.ones(4)).q - network.apply(start, -jnp.ones(4)).q
+    assert (apart != 0).any()
+
+
+def test_sparsity_of_none_keeps_every_weight():
+    hidden, heads = sparse_uniform(0.0)(KEY, [(6, 7), (1, 5, 7)])
+    assert (hidden != 0).all()
+    assert (heads != 0).all()
