@@ -1,6 +1,7 @@
 """Environment steps per second on CartPole-v1, one core, an update on every step: iqrl and its peers.
 
     python benchmarks/throughput.py [--quick] [--core N] [--json FILE]
+    python benchmarks/throughput.py --methods          every method of iqrl beside its DQN
 
 Every contestant is a process of its own, compiled and warmed up before anything is timed. Then they
 take turns, one at a time, for several rounds. A machine is never quite idle: trust the ratios, which
@@ -123,8 +124,11 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
 
 
 def iqrl_settings(contestant: Contestant) -> dict[str, Any]:
-    only_iq = {"contexts": 3} if contestant.method == "iq" else {}
-    return only_iq | {
+    """The common settings, but for those that the method has its own values of."""
+    from iqrl.methods import METHODS
+
+    own = {**METHODS[contestant.method].defaults, **METHODS[contestant.method].fixed}
+    common = {
         "buffer_size": contestant.buffer_size,
         "seeds": contestant.seeds,
         "period": CHUNK,
@@ -140,6 +144,7 @@ def iqrl_settings(contestant: Contestant) -> dict[str, Any]:
         "epsilon_final": EPSILON_FINAL,
         "epsilon_decay": EPSILON_DECAY,
     }
+    return {name: value for name, value in common.items() if name not in own}
 
 
 def prepare_stable_baselines3(contestant: Contestant) -> Prepared:
@@ -400,18 +405,18 @@ def note(text: str) -> None:
 # --- what is reported -----------------------------------------------------------------------------
 
 
-def print_table(measurements: list[Measurement], warm_seconds: float, rounds: int) -> None:
-    reference = next(m for m in measurements if m.contestant == REFERENCE)
+def print_table(measurements: list[Measurement], reference: Contestant, rounds: int) -> None:
+    fastest = next(m for m in measurements if m.contestant == reference)
     print(f"\n{'':34}{'seeds':>6}{'steps/s':>11}{'lowest':>10}{'highest':>10}{'compile s':>11}{'ratio':>8}")
     for m in measurements:
         compiling = "-" if m.compile_seconds is None else f"{m.compile_seconds:.1f}"
         print(
             f"{m.contestant.name:34}{m.contestant.seeds:>6}{m.steps_per_second:>11,.0f}{min(m.rounds):>10,.0f}"
-            f"{max(m.rounds):>10,.0f}{compiling:>11}{m.times_slower(reference):>8.2f}"
+            f"{max(m.rounds):>10,.0f}{compiling:>11}{m.times_slower(fastest):>8.2f}"
         )
     print(f"\nsteps/s: environment steps over all seeds, median of {rounds} rounds, compilation excluded.")
-    print(f"ratio: how many times faster {REFERENCE.name}, {REFERENCE.seeds} seeds, is; median over rounds.")
-    print(f"compile s: with an empty cache. A second process of the same, cache warm: {warm_seconds:.2f} s.")
+    print(f"ratio: how many times faster {reference.name}, {reference.seeds} seeds, is; median over rounds.")
+    print("compile s: with an empty cache.", flush=True)
 
 
 def print_unmatched(measurements: list[Measurement]) -> None:
@@ -453,9 +458,21 @@ def write_json(
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
+def compare_methods(core: int | None, rounds: int, seconds: float) -> None:
+    """Every method beside DQN with the same buffer."""
+    from iqrl.methods import METHODS
+
+    for size in (100, 1):
+        methods = [name for name, method in METHODS.items() if method.fixed.get("buffer_size", size) == size]
+        contestants = [Contestant("iqrl", method, size, 5) for method in methods]
+        with tempfile.TemporaryDirectory() as caches:
+            print_table(measure(contestants, core, rounds, seconds, Path(caches)), contestants[0], rounds)
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer contestants, shorter turns")
+    parser.add_argument("--methods", action="store_true", help="every method of iqrl beside its DQN, no peers")
     parser.add_argument("--rounds", type=int, help="turns of each contestant (default: 7; quick: 3)")
     parser.add_argument("--seconds", type=float, help="least length of a turn (default: 2; quick: 1)")
     parser.add_argument("--core", type=int, help="the core to run on (default: the last one available)")
@@ -479,6 +496,9 @@ def main() -> None:
     seconds = arguments.seconds or (1.0 if arguments.quick else 2.0)
     where = surroundings(core)
     print(", ".join(f"{name} {value}" for name, value in where.items()), flush=True)
+    if arguments.methods:
+        compare_methods(core, rounds, seconds)
+        return
     contestants = installed(QUICK if arguments.quick else CONTESTANTS)
     with tempfile.TemporaryDirectory() as caches:
         try:
@@ -486,7 +506,8 @@ def main() -> None:
             warm_seconds = warm_compile_seconds(core, Path(caches))
         except Failed as failure:
             sys.exit(f"a contestant failed: {failure}")
-    print_table(measurements, warm_seconds, rounds)
+    print_table(measurements, REFERENCE, rounds)
+    print(f"A second process of {REFERENCE.name}, {REFERENCE.seeds} seeds, cache warm: {warm_seconds:.2f} s.")
     print_unmatched(measurements)
     if arguments.json is not None:
         write_json(arguments.json, measurements, warm_seconds, where, seconds)

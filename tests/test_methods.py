@@ -198,14 +198,15 @@ def test_open_gates_are_no_gates():
 def test_a_target_that_follows_every_update_is_none():
     """With target_period 1 there is no target network; with one, kept in step, an update is the same."""
     without = driver_of(run_of("dqn", target_period=1, learning_starts=100)).agent
-    kept = dataclasses.replace(without, teacher=teacher.recomputed(without.network))
+    recomputed = teacher.recomputed(teacher.answers(without.network, without.perception), without.obs_size)
+    kept = dataclasses.replace(without, teacher=recomputed)
     assert (without.lags, kept.lags) == (False, True)
     for x, y in zip(after_one_update(without), after_one_update(kept), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("task", ["CartPole-v0", "Acrobot-v1", "Pendulum-v0", "MountainCar"])
+@pytest.mark.parametrize("task", ["Acrobot-v1", "MountainCar"])
 def test_every_method_fits_every_task_with_every_common_part(method, task):
     """Double Q, dueling, n-step returns, layer normalisation, several updates: wherever a method leaves them open."""
     parts = {"double_q": True, "dueling": True, "n_step": 3, "layer_norm": True, "gradient_steps": 2, "hidden": (16, 9)}

@@ -22,28 +22,32 @@ import optax
 
 from iqrl.parts.contexts import ContextDivision, Situation
 from iqrl.parts.losses import Sample, ValueLoss, pick
-from iqrl.parts.networks import Network, Params, on_batch
+from iqrl.parts.networks import Network, Params
 from iqrl.parts.perception import Perception
 from iqrl.parts.regularisers import Moment, Regulariser
 from iqrl.parts.replay import Replay, Transition, pack, unpack
 from iqrl.parts.returns import empty_window, through_window
 from iqrl.parts.schedules import Schedule
-from iqrl.parts.teacher import Teacher
+from iqrl.parts.teacher import QFunction, Teacher, answers, on_batch
 
 
 class AgentState(NamedTuple):
     params: Params
     """θ"""
-    target: Params
-    """θ⁻; nothing where the network is its own target"""
-    optimiser: Any
     perception: Any
+    target: Any
+    """the Q-function held fast: θ⁻, and perception as it was; nothing where the network is its own target"""
+    optimiser: Any
     contexts: Any
     """C, Ĉ and their counts"""
     window: jax.Array
     """the last n - 1 steps, whose n-step returns are not yet known"""
     replay: jax.Array
     """B"""
+
+    @property
+    def q_function(self) -> QFunction:
+        return QFunction(self.params, self.perception)
 
 
 class Choice(NamedTuple):
@@ -84,12 +88,12 @@ class Agent:
 
     def init(self, key: jax.Array) -> AgentState:
         network_key, context_key = jax.random.split(key)
-        params = self.network.init(network_key)
+        q = QFunction(self.network.init(network_key), self.perception.init(jax.random.fold_in(key, 2)))
         return AgentState(
-            params=params,
-            target=params if self.teacher.lags else (),
-            optimiser=self.optimiser.init(params),
-            perception=self.perception.init(jax.random.fold_in(key, 2)),
+            params=q.params,
+            perception=q.perception,
+            target=q if self.teacher.lags else (),
+            optimiser=self.optimiser.init(q.params),
             contexts=self.contexts.init(context_key),
             window=empty_window(self.n_step, self.obs_size),
             replay=self.replay.init(),
@@ -98,8 +102,7 @@ class Agent:
     def values(self, state: AgentState, situation: Situation) -> tuple[jax.Array, jax.Array]:
         """Q(s, ·, ω(s); θ) and ω(s)."""
         context = self.contexts.assign(state.contexts, situation)
-        seen = self.perception.encode(state.perception, situation.obs)
-        return pick(self.network.apply(state.params, seen).q, context), context
+        return pick(answers(self.network, self.perception)(state.q_function, situation.obs).q, context), context
 
     def act(self, state: AgentState, situation: Situation, t: jax.Array, uniforms: jax.Array) -> Choice:
         """ε-greedy on the head of the state's context."""
@@ -118,8 +121,7 @@ class Agent:
         step = step._replace(context_tm1=omega(before), context_t=omega(after))
         perception, step = self.perception.take(state.perception, step)
         window, step = through_window(state.window, step)
-        encode = lambda obs: self.perception.encode(perception, obs)
-        noted = self.teacher.note(state.target, jnp.stack([encode(step.obs_tm1), encode(step.obs_t)]))
+        noted = self.teacher.note(state.target, jnp.stack([step.obs_tm1, step.obs_t]))
         rows = self.replay.add(state.replay, jnp.concatenate([pack(step), noted]), self._stored(t))
         contexts = self.contexts.update(state.contexts, before)
         return state._replace(perception=perception, window=window, replay=rows, contexts=contexts)
@@ -171,21 +173,14 @@ class Agent:
 
     def _moment(self, params: Params, state: AgentState, batch: jax.Array) -> Moment:
         """The batch with what both networks say of it."""
-        forward = on_batch(self.network)
-        encode = lambda obs: self.perception.encode(state.perception, obs)
-        see = jax.vmap(encode, in_axes=-1, out_axes=-1)
+        ask = on_batch(answers(self.network, self.perception))
+        now = QFunction(params, state.perception)
+        target = state.target if self.teacher.lags else jax.lax.stop_gradient(now)
         steps = unpack(batch, self.obs_size)
-        seen = see(steps.obs_tm1), see(steps.obs_t)
-        online_tm1, online_t = forward(params, seen[0]), jax.lax.stop_gradient(forward(params, seen[1]))
-        samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(params, state.target, seen, batch))
-        target = state.target if self.teacher.lags else jax.lax.stop_gradient(params)
-        return Moment(
-            samples,
-            online=lambda obs: forward(params, see(obs)),
-            teacher=lambda obs: forward(target, see(obs)),
-            perception=state.perception,
-            uniforms=jnp.zeros(0),
-        )
+        online_tm1, online_t = ask(now, steps.obs_tm1), jax.lax.stop_gradient(ask(now, steps.obs_t))
+        samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(now, state.target, batch))
+        online, teacher = lambda obs: ask(now, obs), lambda obs: ask(target, obs)
+        return Moment(samples, online, teacher, state.perception, uniforms=jnp.zeros(0))
 
     @property
     def lags(self) -> bool:
@@ -194,8 +189,9 @@ class Agent:
 
     def sync(self, state: AgentState) -> AgentState:
         """Line 8, every C steps: θ⁻ <- θ, Ĉ <- C."""
-        target = state.params if self.teacher.lags else ()
+        target = state.q_function
         rows = self.teacher.renew(target, state.replay)
+        target = target if self.teacher.lags else ()
         return state._replace(target=target, contexts=self.contexts.sync(state.contexts), replay=rows)
 
     def collect(

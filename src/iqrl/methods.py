@@ -109,21 +109,22 @@ def q_learner(
 
 
 def mlp(run: Run, task: Task, sight: perception.Perception, heads: int, **special: Any) -> networks.Network:
-    options: dict[str, Any] = {"layer_norm": run.layer_norm, "dueling": run.dueling, "gates": sight.gates} | special
+    options: dict[str, Any] = {"layer_norm": run.layer_norm, "dueling": run.dueling}
+    options |= {"gates": sight.gates, "binary": sight.binary} | special
     return networks.multi_head_mlp(sight.inputs, run.hidden, run.activation, heads, task.actions, **options)
 
 
 def target_network(
     run: Run, task: Task, sight: perception.Perception, network: networks.Network, heads: int
 ) -> teacher.Teacher:
+    answer, size = teacher.answers(network, sight), len(task.low)
     # A target that follows after every update is the network itself.
     if run.target_period == run.update_every and run.gradient_steps == 1:
-        return teacher.the_network_itself(network)
+        return teacher.the_network_itself(answer, size)
     batch = run.batch_size * run.gradient_steps if run.sampling == "uniform" else run.buffer_size
-    if not sight.moves and teacher.renewing_is_cheaper(run.buffer_size, batch, run.target_period):
-        encode = lambda obs: sight.encode((), obs)
-        return teacher.remembered(network, encode, len(task.low), heads, task.actions)
-    return teacher.recomputed(network)
+    if teacher.renewing_is_cheaper(run.buffer_size, batch, run.target_period):
+        return teacher.remembered(answer, network, size, heads, task.actions)
+    return teacher.recomputed(answer, size)
 
 
 def q_loss(run: Run) -> losses.ValueLoss:

@@ -104,7 +104,6 @@ def test_state_is_followed_by_its_gates(scaled, vectors, distances):
     seen = part(scaled).encode(some_map(vectors), jnp.array([0.0, 5.0]))
     np.testing.assert_allclose(seen, [0, 5, *np.exp(np.array(distances) / -0.5)], rtol=1e-5)
     assert (part(scaled).inputs, part(scaled).gates) == (2, 4)
-    assert part(scaled).moves
 
 
 @pytest.mark.parametrize(("scaled", "low", "high"), [(True, (0, 0), (1, 1)), (False, LOW, HIGH)])

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iqrl.parts.networks import multi_head_mlp, on_batch, sparse_uniform
+from iqrl.parts.networks import multi_head_mlp, sparse_uniform
 
 
 def arrays(*nested):
@@ -95,7 +95,7 @@ def test_gates_multiply_the_last_hidden_layer():
     out = network.apply(weights, jnp.array([3.0, 0.5, 2.0]))
     np.testing.assert_allclose(out.features, [1.5, 12])
     np.testing.assert_allclose(out.q, [[28]])
-    batch = on_batch(network)(weights, jnp.array([[3.0, 3.0], [0.5, 0.0], [2.0, 1.0]]))
+    batch = jax.vmap(network.apply, (None, 1), -1)(weights, jnp.array([[3.0, 3.0], [0.5, 0.0], [2.0, 1.0]]))
     np.testing.assert_allclose(batch.q[0, 0], [28, 7])
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iqrl.parts.networks import multi_head_mlp, on_batch
+from iqrl.parts.networks import multi_head_mlp
 
 
 @pytest.mark.parametrize("hidden", [(64,), (16, 8)])
@@ -47,11 +47,10 @@ def test_glorot_ranges():
         assert 0.9 * bound < largest <= bound
 
 
-def test_batch_is_the_last_axis():
-    network = multi_head_mlp(3, (8,), "relu", 2, 4)
-    params = network.init(jax.random.key(0))
-    batch = jax.random.normal(jax.random.key(1), (3, 5))
-    out = on_batch(network)(params, batch)
-    assert out.q.shape == (2, 4, 5)
-    for i in range(5):
-        np.testing.assert_allclose(out.q[..., i], network.apply(params, batch[:, i]).q, rtol=1e-5, atol=1e-6)
+def test_binary_inputs_are_a_list_of_ones():
+    dense, sparse = (multi_head_mlp(6, (8,), "tanh", 2, 3, binary=binary) for binary in (False, True))
+    params = dense.init(jax.random.key(0))
+    ones = jnp.array([4, 1])
+    np.testing.assert_allclose(
+        sparse.apply(params, ones).q, dense.apply(params, jnp.eye(6)[ones].sum(axis=0)).q, rtol=1e-5
+    )

@@ -37,7 +37,6 @@ def test_states_by_hand():
     # after one state nothing has varied; after none nothing is known
     np.testing.assert_allclose(part.encode(states[0], jnp.array([8.0, 13.0])), [7.0, 3.0])
     np.testing.assert_allclose(part.encode(part.init(jax.random.key(0)), jnp.array([8.0, 13.0])), [8.0, 13.0])
-    assert part.moves
 
 
 def test_states_and_rewards_over_a_stream_are_those_of_numpy():

@@ -50,7 +50,7 @@ def self_organising_gates(
         distances = jnp.sqrt(squared_distances(state.vectors, (obs - origin) / unit))
         return jnp.concatenate([obs, jnp.exp(-distances / width)])
 
-    return Perception(size, init, take, encode, gates=units, moves=True)
+    return Perception(size, init, take, encode, gates=units)
 
 
 def grid_positions(units: int) -> jax.Array:

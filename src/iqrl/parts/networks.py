@@ -50,13 +50,15 @@ def multi_head_mlp(
     dueling: bool = False,
     support: jax.Array | None = None,
     gates: int = 0,
+    binary: bool = False,
     initialiser: Initialiser | None = None,
 ) -> Network:
     """Fully connected trunk and linear heads; Glorot-uniform weights, zero biases.
 
     `layer_norm`: before each activation, without parameters of its own. `dueling`: a value and
     advantages instead of Q values. `support`: a distribution over these values for each action.
-    `gates`: that many more inputs follow, and multiply the last hidden layer.
+    `gates`: that many more inputs follow, and multiply the last hidden layer. `binary`: what is given is
+    the list of inputs that are 1, the others being 0.
     """
     sizes = (inputs, *hidden)
     nonlinearity = ACTIVATIONS[activation]
@@ -73,8 +75,9 @@ def multi_head_mlp(
 
     def apply(params: Params, seen: jax.Array) -> Output:
         features = seen[:inputs]
-        for layer in params["trunk"]:
-            sums = features @ layer["w"] + layer["b"]
+        for number, layer in enumerate(params["trunk"]):
+            sparse = binary and number == 0
+            sums = (rows_summed(layer["w"], features) if sparse else features @ layer["w"]) + layer["b"]
             features = nonlinearity(normalised(sums) if layer_norm else sums)
         if gates:
             features = features * seen[inputs:]
@@ -88,6 +91,11 @@ def multi_head_mlp(
         return values if support is None else expectation(values, support)
 
     return Network(init, apply, q_of, actions * per_action)
+
+
+def rows_summed(weights: jax.Array, ones: jax.Array) -> jax.Array:
+    """The product with a vector of zeros that is 1 at `ones`."""
+    return jnp.sum(weights.at[ones].get(mode="promise_in_bounds"), axis=0)
 
 
 def normalised(sums: jax.Array) -> jax.Array:
@@ -147,10 +155,3 @@ def _total(shapes: Sequence[tuple[int, ...]]) -> int:
 def _pieces(numbers: jax.Array, shapes: Sequence[tuple[int, ...]]) -> list[jax.Array]:
     ends = list(itertools.accumulate(math.prod(shape) for shape in shapes))
     return [piece.reshape(shape) for piece, shape in zip(jnp.split(numbers, ends[:-1]), shapes, strict=True)]
-
-
-def on_batch(network: Network) -> Callable[[Params, jax.Array], Output]:
-    """The network on a batch [d, B]: the batch is the last axis of what goes in and of what comes out."""
-    forward = jax.vmap(network.apply, in_axes=(None, 0), out_axes=-1)
-    # States enter the first product as rows, in the layout they are stored in; XLA cancels the transposes.
-    return lambda params, obs: forward(params, obs.T)

@@ -37,7 +37,7 @@ def normalised(size: int, gamma: float) -> Perception:
     def encode(state: Normaliser, obs: jax.Array) -> jax.Array:
         return (obs - state.states.mean) * one_over_deviation(state.states)
 
-    return Perception(size, init, take, encode, moves=True)
+    return Perception(size, init, take, encode)
 
 
 def one_over_deviation(moments: Moments) -> jax.Array:

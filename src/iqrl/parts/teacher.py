@@ -1,76 +1,91 @@
-"""The target network's word on transitions: Q(s, ·; θ⁻) and Q(s', ·; θ⁻), every head and action.
+"""The target's word on transitions: Q(s, ·; θ⁻) and Q(s', ·; θ⁻), every head and action.
 
-θ⁻ stands still for C steps, so what it says of a stored transition can be remembered beside it and
-renewed at each sync. That costs 2N/C evaluations per step where asking it anew for every batch costs
+The target stands still for C steps, so what it says of a stored transition can be remembered beside it
+and renewed at each sync. That costs 2N/C evaluations per step where asking it anew for every batch costs
 twice the batch size: for small buffers nearly half the work of an update disappears. For large ones,
-and where the same state may look different later, asking anew is cheaper. Both are here and answer
-the same. A third is for agents whose target is the network itself.
+asking anew is cheaper. Both are here and answer the same. A third is for agents without a target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from iqrl.parts.networks import Network, Output, Params, on_batch
+from iqrl.parts.networks import Network, Output, Params
+from iqrl.parts.perception import Perception
 
-Pair = tuple[jax.Array, jax.Array]
-"""s and s' of a batch as the network sees them, each [d, B]"""
+
+class QFunction(NamedTuple):
+    """All that decides Q(s, ·): θ and how it sees s. Held fast, it is the target."""
+
+    params: Params
+    perception: Any
+
+
+Answer = Callable[[QFunction, jax.Array], Output]
+"""what a Q-function says of a state"""
+
+
+def answers(network: Network, perception: Perception) -> Answer:
+    return lambda q, obs: network.apply(q.params, perception.encode(q.perception, obs))
+
+
+def on_batch(answer: Answer) -> Answer:
+    """The same on a batch [d, B]: the batch is the last axis of what goes in and of what comes out."""
+    on_rows = jax.vmap(answer, in_axes=(None, 0), out_axes=-1)
+    # States enter the first product as rows, in the layout they are stored in; XLA cancels the transposes.
+    return lambda q, obs: on_rows(q, obs.T)
 
 
 class Teacher(NamedTuple):
     width: int
     """columns kept beside each transition"""
-    note: Callable[[Params, jax.Array], jax.Array]
-    """(θ⁻, [s, s'] as the network sees them) -> columns of a new row"""
-    renew: Callable[[Params, jax.Array], jax.Array]
-    """(θ⁻, rows) -> rows, after θ⁻ moved"""
-    recall: Callable[[Params, Params, Pair, jax.Array], tuple[Output, Output]]
-    """(θ, θ⁻, states, sampled batch [W, B]) -> what is said of s and of s'"""
+    note: Callable[[QFunction, jax.Array], jax.Array]
+    """(target, [s, s']) -> columns of a new row"""
+    renew: Callable[[QFunction, jax.Array], jax.Array]
+    """(target, rows) -> rows, after the target moved"""
+    recall: Callable[[QFunction, QFunction, jax.Array], tuple[Output, Output]]
+    """(Q-function, target, sampled batch [W, B]) -> what is said of s and of s'"""
     lags: bool = True
-    """whether there is a θ⁻ beside θ"""
+    """whether there is a target beside the Q-function"""
 
 
-def recomputed(network: Network) -> Teacher:
-    """Ask θ⁻ anew for every sampled batch."""
-    forward = on_batch(network)
+def recomputed(answer: Answer, obs_size: int) -> Teacher:
+    """Ask the target anew for every sampled batch."""
+    ask = on_batch(answer)
 
-    def recall(params: Params, target: Params, seen: Pair, batch: jax.Array) -> tuple[Output, Output]:
-        return forward(target, seen[0]), forward(target, seen[1])
+    def recall(now: QFunction, target: QFunction, batch: jax.Array) -> tuple[Output, Output]:
+        return ask(target, batch[:obs_size]), ask(target, batch[obs_size : 2 * obs_size])
 
     return Teacher(0, lambda target, pair: jnp.zeros(0), lambda target, rows: rows, recall)
 
 
-def the_network_itself(network: Network) -> Teacher:
-    """No target network: θ answers for itself. The same as one that follows after every update."""
-    forward = on_batch(network)
+def the_network_itself(answer: Answer, obs_size: int) -> Teacher:
+    """No target: θ answers for itself. The same as a target that follows after every update."""
+    teacher = recomputed(answer, obs_size)
 
-    def recall(params: Params, target: Params, seen: Pair, batch: jax.Array) -> tuple[Output, Output]:
-        now = jax.lax.stop_gradient(params)
-        return forward(now, seen[0]), forward(now, seen[1])
+    def recall(now: QFunction, target: QFunction, batch: jax.Array) -> tuple[Output, Output]:
+        return teacher.recall(now, jax.lax.stop_gradient(now), batch)
 
-    return recomputed(network)._replace(recall=recall, lags=False)
+    return teacher._replace(recall=recall, lags=False)
 
 
-def remembered(
-    network: Network, encode: Callable[[jax.Array], jax.Array], obs_size: int, heads: int, actions: int
-) -> Teacher:
-    """Keep what θ⁻ said in the last columns of each row; `encode` is how the network sees a state."""
+def remembered(answer: Answer, network: Network, obs_size: int, heads: int, actions: int) -> Teacher:
+    """Keep what the target said in the last columns of each row."""
     size = heads * network.width
-    answers = jax.vmap(network.apply, in_axes=(None, 0))
+    ask = jax.vmap(answer, in_axes=(None, 0))
 
-    def note(target: Params, pair: jax.Array) -> jax.Array:
-        return answers(target, pair).values.reshape(2 * size)
+    def note(target: QFunction, pair: jax.Array) -> jax.Array:
+        return ask(target, pair).values.reshape(2 * size)
 
-    def renew(target: Params, rows: jax.Array) -> jax.Array:
+    def renew(target: QFunction, rows: jax.Array) -> jax.Array:
         pairs = rows[:, : 2 * obs_size].reshape(-1, obs_size)
-        values = answers(target, jax.vmap(encode)(pairs)).values
-        return rows.at[:, -2 * size :].set(values.reshape(-1, 2 * size))
+        return rows.at[:, -2 * size :].set(ask(target, pairs).values.reshape(-1, 2 * size))
 
-    def recall(params: Params, target: Params, seen: Pair, batch: jax.Array) -> tuple[Output, Output]:
+    def recall(now: QFunction, target: QFunction, batch: jax.Array) -> tuple[Output, Output]:
         per_action = () if network.width == actions else (network.width // actions,)
         values = batch[-2 * size :].reshape(2, heads, actions, *per_action, batch.shape[-1])
         # What the hidden layer was is not kept.

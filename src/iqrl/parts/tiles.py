@@ -1,4 +1,7 @@
-"""Tile coding of the states (TCNN: Ghiassian et al. 2020, in the form of Pan et al. 2021)."""
+"""Tile coding of the states (TCNN: Ghiassian et al. 2020, in the form of Pan et al. 2021).
+
+The code is binary, with few ones; it is given as the list of those.
+"""
 
 from __future__ import annotations
 
@@ -24,25 +27,26 @@ def tile_coding(low: Sequence[float], high: Sequence[float], bins: int, tilings:
     else:
         tiles = max(min(bins ** len(low), most // tilings), 1)
         inputs, encode = tiles * tilings, lambda obs: joint(share(obs), bins, tilings, tiles)
-    return Perception(inputs, lambda key: (), lambda state, step: (state, step), lambda state, obs: encode(obs))
+    take = lambda state, step: (state, step)
+    return Perception(inputs, lambda key: (), take, lambda state, obs: encode(obs), binary=True)
 
 
 def binned(share: jax.Array, bins: int) -> jax.Array:
-    """[d · bins]: for each variable, given as its share of its range, a 1 at its bin."""
+    """[d]: for each variable, given as its share of its range, the input that its bin has, of `bins` each."""
     index = jnp.minimum((share * bins).astype(jnp.int32), bins - 1)
-    return (index[:, None] == jnp.arange(bins)).astype(jnp.float32).reshape(-1)
+    return index + bins * jnp.arange(share.shape[0])
 
 
 def joint(share: jax.Array, bins: int, tilings: int, tiles: int) -> jax.Array:
-    """[tilings · tiles]: for each tiling, a 1 at the tile that holds the state."""
+    """[tilings]: for each tiling, the input of the tile that holds the state, of `tiles` each."""
     size = share.shape[0]
     steps = jnp.arange(tilings)[:, None] * jnp.asarray(_strides(size, tilings)) % tilings
     coordinates = jnp.minimum((share * bins + steps / tilings).astype(jnp.int32), bins - 1)
     if bins**size <= tiles:
         index = coordinates @ bins ** jnp.arange(size)
     else:
-        index = _hashed(coordinates) % jnp.uint32(tiles)
-    return (index[:, None] == jnp.arange(tiles, dtype=index.dtype)).astype(jnp.float32).reshape(-1)
+        index = (_hashed(coordinates) % jnp.uint32(tiles)).astype(jnp.int32)
+    return index + tiles * jnp.arange(tilings)
 
 
 def _strides(size: int, tilings: int) -> list[int]:
