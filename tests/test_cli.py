@@ -317,3 +317,39 @@ def test_an_interruption_saves_and_says_how_to_go_on(number):
     resumed = iqrl.resume("stopped")
     whole = iqrl.train("CartPole-v0", "dqn", steps=300_000, period=2000, buffer_size=100, seeds=2)
     assert resumed.metrics.equals(whole.metrics)
+
+
+OWN_METHOD = """
+import jax.numpy as jnp
+from iqrl import Method
+from iqrl.methods import q_learner
+from iqrl.parts.regularisers import Regulariser
+from iqrl.parts.schedules import constant
+
+def method(*losses):
+    terms = tuple(Regulariser("mine", constant(0.1), loss) for loss in losses)
+    return Method("mine", "me", lambda run, task: q_learner(run, task, regularisers=terms))
+
+good = method(lambda now: (now.samples.online_tm1.q ** 2).mean(axis=(0, 1)))
+raises = method(lambda now: jnp.ones(3) + jnp.ones(4))
+whole = method(lambda now: now.samples.online_tm1.q)
+twice = method(lambda now: 0.0, lambda now: 1.0)
+"""
+
+
+def test_an_own_method_that_does_not_work_gets_a_sentence(capsys, monkeypatch):
+    Path("mine.py").write_text(OWN_METHOD)
+    monkeypatch.syspath_prepend(".")
+    for name, words in (
+        ("raises", "mine:raises: learning failed with TypeError"),
+        ("whole", "mine:whole: regulariser mine gives an array of (1, 2, 32); it must be one number per sample."),
+        ("twice", "regularisers are told apart by their names, and these are mine, mine"),
+    ):
+        code, _, err = run(capsys, "train", "CartPole-v0", "--method", f"mine:{name}", *SMALL)
+        assert code == 2
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+    assert not Path("runs").exists()
+    code, out, _ = run(capsys, "train", "CartPole-v0", "--method", "mine:good", *SMALL, "--json")
+    assert code == 0
+    assert {"mine_loss", "mine_weight"} <= set(iqrl.load(last_json(out)["run"]).metrics.columns)

@@ -124,6 +124,9 @@ def test_a_setting_the_method_does_not_use_is_refused():
         ("iq-game-score", {"contexts": "auto"}, "contexts auto is for methods that cluster states"),
         ("iq-game-score", {"score_low": 1, "score_high": 1}, "score_low is 1.0; it must be less than score_high"),
         ("dqn", {"preset": "original"}, "method 'dqn' has no preset original"),
+        ("iq", {"target_period": 1}, "target_period is 1, which leaves no target network for the distillation of iq"),
+        ("medqn-r", {"target_period": 1}, "no target network for the consolidation of medqn-r"),
+        ("stream-q", {"adam_epsilon": 0.1}, "adam_epsilon is always 1e-08 for stream-q"),
     ],
 )
 def test_what_does_not_fit_a_method_gets_a_sentence(method, settings, words):
@@ -136,12 +139,18 @@ def test_what_does_not_fit_a_method_gets_a_sentence(method, settings, words):
     [
         ("dsom", {"hidden": 60}, "the last of hidden is 60; .* square such as 64"),
         ("iq-no-clustering", {"context_scaling": "running"}, "iq-no-clustering takes task or none"),
+        ("tcnn", {"tilings": 8, "tile_inputs": 4}, "tile_inputs is 4; each of the 8 tilings needs one at least"),
     ],
 )
 def test_what_no_agent_can_be_made_of_gets_a_sentence(method, settings, words):
     run = resolve("CartPole-v0", method, **settings)
     with pytest.raises(BadInput, match=words):
         build_agent(run, make_task(run))
+
+
+def test_rivals_that_are_dqn_have_its_base_at_the_papers_settings():
+    for method in ("dqn", "srnn", "dsom", "tcnn", "dqn-layernorm", "medqn-u", "medqn-r"):
+        assert resolve("CartPole-v0", method, "paper").double_q
 
 
 def test_a_fixed_setting_may_be_given_as_it_is():

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from iqrl.errors import BadInput
 from iqrl.parts.contexts import ContextDivision, Situation
 from iqrl.parts.losses import Sample, ValueLoss, pick
 from iqrl.parts.networks import Network, Params
@@ -85,6 +86,11 @@ class Agent:
     epsilon: Schedule
     n_step: int = 1
     gradient_steps: int = 1
+
+    def __post_init__(self) -> None:
+        names = [term.name for term in self.regularisers]
+        if len(set(names)) < len(names):
+            raise BadInput(f"regularisers are told apart by their names, and these are {', '.join(names)}.")
 
     def init(self, key: jax.Array) -> AgentState:
         network_key, context_key = jax.random.split(key)
@@ -166,7 +172,12 @@ class Agent:
         joint, terms, used = value, {}, 0
         for term in self.regularisers:
             own = moment._replace(uniforms=uniforms[used : used + term.draws])
-            terms[term.name] = jnp.mean(term.loss(own))
+            each = jnp.asarray(term.loss(own))
+            if each.ndim > 1:
+                raise BadInput(
+                    f"regulariser {term.name} gives an array of {each.shape}; it must be one number per sample."
+                )
+            terms[term.name] = jnp.mean(each)
             joint, used = joint + term.weight(t) * terms[term.name], used + term.draws
         max_q = jnp.max(pick(samples.online_tm1.q, samples.transition.context_tm1), axis=0)
         return joint, (Losses(value, terms, jnp.mean(max_q)), samples)
@@ -175,12 +186,17 @@ class Agent:
         """The batch with what both networks say of it."""
         ask = on_batch(answers(self.network, self.perception))
         now = QFunction(params, state.perception)
-        target = state.target if self.teacher.lags else jax.lax.stop_gradient(now)
+        target = self._target(state)
         steps = unpack(batch, self.obs_size)
         online_tm1, online_t = ask(now, steps.obs_tm1), jax.lax.stop_gradient(ask(now, steps.obs_t))
-        samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(now, state.target, batch))
+        samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(now, target, batch))
         online, teacher = lambda obs: ask(now, obs), lambda obs: ask(target, obs)
         return Moment(samples, online, teacher, state.perception, uniforms=jnp.zeros(0))
+
+    def _target(self, state: AgentState) -> QFunction:
+        if not self.teacher.lags:
+            return state.q_function
+        return state.target._replace(perception=state.perception) if self.perception.shared else state.target
 
     @property
     def lags(self) -> bool:

@@ -195,6 +195,9 @@ class SelfOrganisingMap(Checked):
     dsom_scaling: Literal["task", "none"] = option(
         "task", "states brought to [0, 1] by the task's ranges, or as they are", paper="not stated"
     )
+    dsom_target: Literal["synced", "live"] = option(
+        "synced", "the target network has the map of the last sync, or the map as it is", paper="not stated"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,8 @@ def target_network(
     if run.target_period == run.update_every and run.gradient_steps == 1:
         return teacher.the_network_itself(answer, size)
     batch = run.batch_size * run.gradient_steps if run.sampling == "uniform" else run.buffer_size
-    if teacher.renewing_is_cheaper(run.buffer_size, batch, run.target_period):
+    # What it said is worth remembering only while it would say the same again.
+    if not sight.shared and teacher.renewing_is_cheaper(run.buffer_size, batch, run.target_period):
         return teacher.remembered(answer, network, size, heads, task.actions)
     return teacher.recomputed(answer, size)
 
@@ -197,14 +198,16 @@ def dsom_gated(run: Run, task: Task) -> Agent:
     units = run.hidden[-1]
     if math.isqrt(units) ** 2 != units:
         raise BadInput(f"the last of hidden is {units}; the map is a square grid, so it must be a square such as 64.")
-    scaled = run.dsom_scaling == "task"
+    scaled, shared = run.dsom_scaling == "task", run.dsom_target == "live"
     sight = dsom.self_organising_gates(
-        task.low, task.high, units, run.dsom_rate, run.dsom_elasticity, run.dsom_width, scaled
+        task.low, task.high, units, run.dsom_rate, run.dsom_elasticity, run.dsom_width, scaled, shared
     )
     return q_learner(run, task, sight=sight)
 
 
 def tcnn(run: Run, task: Task) -> Agent:
+    if 1 < run.tilings > run.tile_inputs:
+        raise BadInput(f"tile_inputs is {run.tile_inputs}; each of the {run.tilings} tilings needs one at least.")
     sight = tiles.tile_coding(task.low, task.high, run.tile_bins, run.tilings, run.tile_inputs)
     return q_learner(run, task, sight=sight)
 
@@ -332,6 +335,7 @@ METHODS: dict[str, Method] = {
         "Zhang et al. 2022, ablation",
         iq_no_multi_head,
         extra_groups=(Distillation,),
+        fixed={"distill_heads": "sum"},
     ),
     "iq-initial-states": Method(
         "IQ whose contexts are clusters of the states that episodes begin with",
@@ -351,12 +355,14 @@ METHODS: dict[str, Method] = {
         "Ba et al. 2016",
         dqn,
         defaults={"layer_norm": True},
+        paper=BASELINES,
     ),
     "medqn-u": Method(
         "DQN kept near its target on states drawn from the box of those seen",
         "Lan et al. 2023",
         medqn_u,
         extra_groups=(Consolidation,),
+        paper=BASELINES,
         original=MEDQN_ORIGINAL | {"sampling": "whole"},
     ),
     "medqn-r": Method(
@@ -364,6 +370,7 @@ METHODS: dict[str, Method] = {
         "Lan et al. 2023",
         medqn_r,
         extra_groups=(Consolidation,),
+        paper=BASELINES,
         original=MEDQN_ORIGINAL,
     ),
     "stream-q": Method(
@@ -372,7 +379,8 @@ METHODS: dict[str, Method] = {
         stream_q,
         extra_groups=(Streaming, Normalisation),
         defaults=STREAM_NETWORK | {"learning_rate": 1.0},
-        fixed=STREAM | {"learning_starts": 0, "n_step": 1, "gradient_clip": 0.0, "td_error": "huber"},
+        fixed=STREAM
+        | {"learning_starts": 0, "n_step": 1, "gradient_clip": 0.0, "adam_epsilon": 1e-8, "td_error": "huber"},
         original={
             "epsilon_final": 0.01,
             "epsilon_decay": lambda steps: steps // 20,

@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from iqrl.config import OPTIONAL, OPTIONS, Clustering, Consolidation, Run, TaskOptions, check_names, checked, fields_of
+from iqrl.config import (
+    OPTIONAL,
+    OPTIONS,
+    Clustering,
+    Consolidation,
+    Distillation,
+    Run,
+    TaskOptions,
+    check_names,
+    checked,
+    fields_of,
+)
 from iqrl.errors import BadInput, unknown
 from iqrl.methods import Method, find_method
 from iqrl.tasks import find_task, make_task, refuse_unused
@@ -35,6 +46,7 @@ def resolve(task: str, method: str, preset: str | None = None, **settings: Any) 
     steps = values.get("steps", record.paper_steps or 100_000)
     values = {name: value(steps) if callable(value) else value for name, value in values.items()}
     run = Run(task=task, method=method, **(_lengths(values, steps, found) | values))
+    _check_target(run, found)
     _check_centroids(run, found, record)
     return with_estimated_contexts(run, given) if run.contexts == "auto" else run
 
@@ -82,6 +94,17 @@ def _lengths(values: Mapping[str, Any], steps: int, method: Method) -> dict[str,
     every = values.get("update_every", 1)
     lengths = {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
     return lengths | ({"consolidation_growth": steps} if Consolidation in method.extra_groups else {})
+
+
+def _check_target(run: Run, method: Method) -> None:
+    """Distillation and consolidation hold the network to its target; without one they would do nothing."""
+    weight = {Distillation: run.distill_weight, Consolidation: run.consolidation_weight}
+    held = [group for group in weight if group in method.extra_groups and weight[group] > 0]
+    if held and run.target_period == run.update_every and run.gradient_steps == 1:
+        raise BadInput(
+            f"target_period is {run.target_period}, which leaves no target network for the {held[0].__doc__} of "
+            f"{run.method}; it must be more than update_every."
+        )
 
 
 def _check_centroids(run: Run, method: Method, task: Task) -> None:

@@ -13,7 +13,7 @@ from iqrl.training.loop import Progress
 
 def test_labels_name_what_differs():
     runs = [resolve("CartPole-v0", "iq", buffer_size=n) for n in (1, 100)] + [resolve("CartPole-v0", "dqn")]
-    assert distinct_labels(runs) == ["iq N=1", "iq N=100", "dqn"]
+    assert distinct_labels(runs) == ["iq N=1", "iq N=100", "dqn N=100"]
     assert distinct_labels(runs[:1]) == ["iq"]
 
 

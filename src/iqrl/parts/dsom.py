@@ -32,8 +32,12 @@ def self_organising_gates(
     elasticity: float,
     width: float,
     scaled: bool,
+    shared: bool = False,
 ) -> Perception:
-    """States as they are, followed by the gates Γ; `scaled`: the map sees states brought to [0, 1]."""
+    """States as they are, followed by the gates Γ.
+
+    `scaled`: the map sees states brought to [0, 1]. `shared`: the target has the map as it is now.
+    """
     lowest, highest = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
     origin, unit = (lowest, highest - lowest) if scaled else (0.0, 1.0)
     size = lowest.size
@@ -50,7 +54,7 @@ def self_organising_gates(
         distances = jnp.sqrt(squared_distances(state.vectors, (obs - origin) / unit))
         return jnp.concatenate([obs, jnp.exp(-distances / width)])
 
-    return Perception(size, init, take, encode, gates=units)
+    return Perception(size, init, take, encode, gates=units, shared=shared)
 
 
 def grid_positions(units: int) -> jax.Array:

@@ -26,7 +26,7 @@ class Sample(NamedTuple):
     online_t: Output
     """θ on s_t, gradient stopped (used by double Q-learning)"""
     target_tm1: Output
-    """θ⁻ on s_{t-1}, all heads: the teacher of the distillation"""
+    """θ⁻ on s_{t-1}, all heads: the teacher of the distillation; its features are not always kept (`Moment.teacher`)"""
     target_t: Output
     """θ⁻ on s_t, all heads"""
 

@@ -24,6 +24,8 @@ class Perception(NamedTuple):
     """a state as the network sees it: its inputs, then its gates"""
     gates: int = 0
     """numbers, one per unit of the last hidden layer, that multiply that layer"""
+    shared: bool = False
+    """whether the target sees by it as it is now, not as it was at the last sync"""
     binary: bool = False
     """whether inputs are 0 or 1, and given as the list of those that are 1"""
 

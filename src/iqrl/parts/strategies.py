@@ -66,8 +66,10 @@ def score_bins(k: int, low: float | None, high: float | None) -> ContextDivision
     """k bins of equal width of the running score, from `low` to `high`, or as far as scores have been seen."""
 
     def init(key: jax.Array) -> Bins:
-        start, end = (jnp.float32(0.0 if bound is None else bound) for bound in (low, high))
-        return Bins(start, end, start, end)
+        # An episode's score starts at 0: where nothing else is known, the bins begin with that.
+        start = min(0.0, high or 0.0) if low is None else low
+        end = max(start, 0.0) if high is None else high
+        return Bins(*(jnp.float32(bound) for bound in (start, end, start, end)))
 
     def assign(state: Bins, situation: Situation) -> jax.Array:
         width = jnp.maximum(state.target_high - state.target_low, 1e-6) / k

@@ -16,7 +16,10 @@ def distinct_labels(runs: Sequence[Run]) -> list[str]:
     def label(run: Run) -> str:
         same_method = [other.to_dict() for other in runs if other.method == run.method]
         settings = {name: value for name, value in run.to_dict().items() if name not in UNSHOWN}
-        differing = [name for name in settings if len({str(other[name]) for other in same_method}) > 1]
+        differs = lambda name, others: len({str(other[name]) for other in others}) > 1
+        everyone = [other.to_dict() for other in runs]
+        # The buffer size is what this library is about: it is named wherever runs differ in it.
+        differing = [name for name in settings if differs(name, everyone if name == "buffer_size" else same_method)]
         return " ".join([run.method, *[f"{SHORT.get(name, name)}={settings[name]}" for name in differing]])
 
     return [label(run) for run in runs]

@@ -18,6 +18,7 @@ from iqrl.agent import Agent
 from iqrl.config import Run
 from iqrl.errors import BadInput, RunFailed
 from iqrl.methods import build_agent
+from iqrl.plugins import in_a_sentence
 from iqrl.results import Result
 from iqrl.tasks import make_task
 from iqrl.training.compilation import compile_driver
@@ -49,7 +50,19 @@ def driver_of(run: Run) -> Driver:
     task = make_task(run)
     driver = Driver(run, task, build_agent(run, task))
     _refuse_too_large(driver)
+    if ":" in run.method:
+        _try_abstractly(driver)
     return driver
+
+
+def _try_abstractly(driver: Driver) -> None:
+    """A method of the user's own is traced once, so that a mistake in it is said in a sentence."""
+    try:
+        jax.eval_shape(driver.advance, jax.eval_shape(driver.init), jax.ShapeDtypeStruct((), np.int32))
+    except BadInput as error:
+        raise BadInput(f"{driver.run.method}: {error}") from error
+    except Exception as error:
+        raise BadInput(f"{driver.run.method}: learning failed with {in_a_sentence(error)}.") from error
 
 
 def _refuse_too_large(driver: Driver) -> None:
