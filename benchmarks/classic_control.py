@@ -67,7 +67,8 @@ def row(task: str, method: str, size: int, seeds: int, preset: str, settings: di
     summary = iqrl.train(
         task, method, preset=None if preset == "library" else preset, seeds=seeds, **settings
     ).summary()
-    paper = PAPER[task][method][SIZES.index(size)] if size in SIZES and method in PAPER[task] else ""
+    known = preset == "paper" and size in SIZES and method in PAPER[task]
+    paper = PAPER[task][method][SIZES.index(size)] if known else ""
     finals = ", ".join(f"{seed['final']:.0f}" for seed in summary["seeds"])
     numbers = " | ".join(f"{summary[name]:.1f}" for name in ("highest", "final", "auc"))
     return f"| {task} | {size:,} | {method} | {paper} | {numbers} | {finals} |"

@@ -195,6 +195,17 @@ def test_open_gates_are_no_gates():
         np.testing.assert_allclose(x, y, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["synced", "live"])
+def test_the_target_keeps_the_map_of_the_last_sync_or_has_the_live_one(kind):
+    agent = driver_of(run_of("dsom", dsom_target=kind)).agent
+    before = agent.init(jax.random.key(0))
+    moved = before._replace(perception=before.perception._replace(vectors=before.perception.vectors + 1))
+    assert_same(agent._target(moved).perception, (moved if kind == "live" else before).perception)
+    assert_same(agent.sync(moved).target.perception, moved.perception)
+    # What a target said is kept beside a transition only where it would say the same again.
+    assert (agent.teacher.width > 0) == (kind == "synced")
+
+
 def test_a_target_that_follows_every_update_is_none():
     """With target_period 1 there is no target network; with one, kept in step, an update is the same."""
     without = driver_of(run_of("dqn", target_period=1, learning_starts=100)).agent
