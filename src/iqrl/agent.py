@@ -139,11 +139,7 @@ class Agent:
     @property
     def learn_draws(self) -> int:
         """Uniform numbers that `learn` needs."""
-        return self.gradient_steps * self._update_draws
-
-    @property
-    def _update_draws(self) -> int:
-        return self.replay.draws + sum(term.draws for term in self.regularisers)
+        return self.gradient_steps * (self.replay.draws + sum(term.draws for term in self.regularisers))
 
     def learn(self, state: AgentState, t: jax.Array, uniforms: jax.Array) -> tuple[AgentState, Losses]:
         """Line 7: one gradient step, or several, on L_ori + λ L_D."""

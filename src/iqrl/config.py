@@ -287,6 +287,11 @@ class Run(
         return self.contexts
 
     @property
+    def has_target(self) -> bool:
+        """Whether there is a target network: one that followed after every update would be the network itself."""
+        return self.target_period != self.update_every or self.gradient_steps > 1
+
+    @property
     def identity(self) -> str:
         """Eight hexadecimal digits made of all that decides the trajectory: the settings but for how far to go, and
         the source of a task or method of the user's own."""

@@ -118,8 +118,7 @@ def target_network(
     run: Run, task: Task, sight: perception.Perception, network: networks.Network, heads: int
 ) -> teacher.Teacher:
     answer, size = teacher.answers(network, sight), len(task.low)
-    # A target that follows after every update is the network itself.
-    if run.target_period == run.update_every and run.gradient_steps == 1:
+    if not run.has_target:
         return teacher.the_network_itself(answer, size)
     batch = run.batch_size * run.gradient_steps if run.sampling == "uniform" else run.buffer_size
     # What it said is worth remembering only while it would say the same again.

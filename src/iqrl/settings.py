@@ -100,7 +100,7 @@ def _check_target(run: Run, method: Method) -> None:
     """Distillation and consolidation hold the network to its target; without one they would do nothing."""
     weight = {Distillation: run.distill_weight, Consolidation: run.consolidation_weight}
     held = [group for group in weight if group in method.extra_groups and weight[group] > 0]
-    if held and run.target_period == run.update_every and run.gradient_steps == 1:
+    if held and not run.has_target:
         raise BadInput(
             f"target_period is {run.target_period}, which leaves no target network for the {held[0].__doc__} of "
             f"{run.method}; it must be more than update_every."
