@@ -100,7 +100,7 @@ def test_compiled_and_uncompiled_agree(method):
             situation.obs, choice.action, jnp.float32(1), jnp.float32(0.99), after.obs, choice.context, choice.context,
             jnp.bool_(False), choice.greedy,
         )  # fmt: skip
-        return agent.learn(agent.observe(state, transition, situation, after, t), t, uniforms)
+        return agent.learn(agent.observe(state, transition, situation, after, t)[0], t, uniforms)
 
     compiled, plain = jax.jit(step)(state, env.situation), step(state, env.situation)
     for x, y in zip(leaves(plain), leaves(compiled), strict=True):

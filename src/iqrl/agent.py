@@ -121,16 +121,19 @@ class Agent:
 
     def observe(
         self, state: AgentState, step: Transition, before: Situation, after: Situation, t: jax.Array
-    ) -> AgentState:
-        """Lines 4 to 6: assign ω(s_t) and ω(s_{t+1}) by Ĉ, store the transition, update C."""
+    ) -> tuple[AgentState, Transition]:
+        """Lines 4 to 6: assign ω(s_t) and ω(s_{t+1}) by Ĉ, store the transition, update C.
+
+        Also the step itself, with its labels and as the learner sees it.
+        """
         omega = lambda situation: self.contexts.assign(state.contexts, situation)
         step = step._replace(context_tm1=omega(before), context_t=omega(after))
         perception, step = self.perception.take(state.perception, step)
-        window, step = through_window(state.window, step)
-        noted = self.teacher.note(state.target, jnp.stack([step.obs_tm1, step.obs_t]))
-        rows = self.replay.add(state.replay, jnp.concatenate([pack(step), noted]), self._stored(t))
+        window, stored = through_window(state.window, step)
+        noted = self.teacher.note(state.target, jnp.stack([stored.obs_tm1, stored.obs_t]))
+        rows = self.replay.add(state.replay, jnp.concatenate([pack(stored), noted]), self._stored(t))
         contexts = self.contexts.update(state.contexts, before)
-        return state._replace(perception=perception, window=window, replay=rows, contexts=contexts)
+        return state._replace(perception=perception, window=window, replay=rows, contexts=contexts), step
 
     def _stored(self, t: jax.Array) -> jax.Array:
         """The number of the newest stored transition: the window holds those after it."""
@@ -182,14 +185,14 @@ class Agent:
         """The batch with what both networks say of it."""
         ask = on_batch(answers(self.network, self.perception))
         now = QFunction(params, state.perception)
-        target = self._target(state)
+        target = self.target_of(state)
         steps = unpack(batch, self.obs_size)
         online_tm1, online_t = ask(now, steps.obs_tm1), jax.lax.stop_gradient(ask(now, steps.obs_t))
         samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(now, target, batch))
         online, teacher = lambda obs: ask(now, obs), lambda obs: ask(target, obs)
         return Moment(samples, online, teacher, state.perception, uniforms=jnp.zeros(0))
 
-    def _target(self, state: AgentState) -> QFunction:
+    def target_of(self, state: AgentState) -> QFunction:
         if not self.teacher.lags:
             return state.q_function
         return state.target._replace(perception=state.perception) if self.perception.shared else state.target
@@ -208,17 +211,22 @@ class Agent:
 
     def collect(
         self, state: AgentState, step: Transition, before: Situation, after: Situation, t: jax.Array
-    ) -> AgentState:
+    ) -> tuple[AgentState, Transition]:
         """A step before learning starts: store and cluster, and keep the state for the warm start."""
-        state = self.observe(state, step, before, after, t)
-        return state._replace(contexts=self.contexts.gather(state.contexts, step.obs_tm1, t))
+        state, seen = self.observe(state, step, before, after, t)
+        return state._replace(contexts=self.contexts.gather(state.contexts, step.obs_tm1, t)), seen
 
     def begin(self, state: AgentState, key: jax.Array) -> AgentState:
         """Learning starts: warm-start the contexts, and label by them what is already stored."""
         division = self.contexts.begin(state.contexts, key)
+        window, rows = (self.relabelled(division, stored) for stored in (state.window, state.replay))
+        return self.sync(state._replace(contexts=division, window=window, replay=rows))
+
+    def relabelled(self, division: Any, rows: jax.Array) -> jax.Array:
+        """Stored transitions [n, W] with the labels that the division gives now, where a state alone decides them."""
         of_state = self.contexts.of_state
         if of_state is None:
-            return self.sync(state._replace(contexts=division))
+            return rows
 
         def relabel(row: jax.Array) -> jax.Array:
             step = unpack(row, self.obs_size)
@@ -226,5 +234,4 @@ class Agent:
             packed = pack(step)
             return row.at[: packed.size].set(packed)
 
-        window, rows = (jax.vmap(relabel)(stored) for stored in (state.window, state.replay))
-        return self.sync(state._replace(contexts=division, window=window, replay=rows))
+        return jax.vmap(relabel)(rows)

@@ -126,6 +126,28 @@ class Exploration(Checked):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Measuring(Checked):
+    """measuring"""
+
+    measure_every: int = option(
+        0, "measure interference at every m-th time of learning, and probe the network each period; 0: not at all",
+        at_least=0, paper="1",
+    )  # fmt: skip
+    measure_sample: int = option(
+        300, "transitions evaluated each time, spread over the recent ones; 0: all of them", at_least=0, paper="all"
+    )
+    measure_recent: int = option(
+        10_000, "recent transitions over which the TD error is followed", at_least=1, at_most=LARGEST, paper="10,000"
+    )
+    measure_reservoir: int = option(
+        1000, "transitions of all there were, over which it is followed too", at_least=1, at_most=LARGEST
+    )
+    measure_states: int = option(
+        1000, "states kept apart before training, on which the network is probed", at_least=1, at_most=100_000
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Contexts(Checked):
     """contexts"""
 
@@ -246,7 +268,8 @@ class Distribution(Checked):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run(
     Distribution, Normalisation, Streaming, Consolidation, TileCoding, SelfOrganisingMap, Sparsity, ScoreBins,
-    Distillation, Clustering, Contexts, Exploration, Optimiser, QNetwork, Replay, Learning, Training, TaskOptions,
+    Distillation, Clustering, Contexts, Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Training,
+    TaskOptions,
 ):  # fmt: skip
     """One run. `iqrl.resolve` makes it from names, a preset and the settings that differ."""
 
@@ -272,6 +295,10 @@ class Run(
         if ready > max(self.learning_starts, 1):
             why = "sampling whole waits for a full buffer" if self.sampling == "whole" else f"n_step is {self.n_step}"
             raise BadInput(f"learning_starts is {self.learning_starts}; {why}, so it must be at least {ready}.")
+
+        # They are evaluated a thousand at a time.
+        if self.measure_recent > 1000 and self.measure_recent % 1000:
+            raise BadInput(f"measure_recent is {self.measure_recent}; above 1000 it must be a multiple of 1000.")
 
     def _check_ranges(self) -> None:
         for low, high in (("value_low", "value_high"), ("score_low", "score_high")):
@@ -305,7 +332,7 @@ class Run(
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-COMMON: tuple[type, ...] = (Training, Learning, Replay, QNetwork, Optimiser, Exploration, TaskOptions)
+COMMON: tuple[type, ...] = (Training, Learning, Replay, QNetwork, Optimiser, Exploration, Measuring, TaskOptions)
 """settings that every method uses"""
 OPTIONAL: tuple[type, ...] = (
     Contexts, Clustering, ScoreBins, Distillation, Sparsity, SelfOrganisingMap, TileCoding, Consolidation,

@@ -14,6 +14,7 @@ from iqrl.config import (
     Clustering,
     Consolidation,
     Distillation,
+    Measuring,
     Run,
     TaskOptions,
     check_names,
@@ -38,6 +39,7 @@ def resolve(task: str, method: str, preset: str | None = None, **settings: Any) 
     refuse_unused(task, settings)
     given = {name: checked(OPTIONS[name], value) for name, value in settings.items()}
     _refuse_fixed(method, found, given)
+    _refuse_unmeasured(given)
     record = find_task(task)(TaskOptions(**{name: given[name] for name in given if name in TASK_OPTIONS}))
     if preset is not None and preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
@@ -87,6 +89,12 @@ def _refuse_fixed(name: str, method: Method, given: Mapping[str, Any]) -> None:
     for setting in given:
         if setting in method.fixed and given[setting] != method.fixed[setting]:
             raise BadInput(f"{setting} is always {method.fixed[setting]} for {name}; leave it out.")
+
+
+def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
+    for field in fields_of(Measuring):
+        if field.name in given and not given.get("measure_every") and field.name != "measure_every":
+            raise BadInput(f"{field.name} does nothing while nothing is measured; give measure_every too, such as 100.")
 
 
 def _lengths(values: Mapping[str, Any], steps: int, method: Method) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class ContextDivision(NamedTuple):
     """ω(s) from s alone, where that is enough: labels given before learning starts are then given anew"""
     lags: bool = False
     """whether `sync` does anything"""
+    centres: Callable[[Any], jax.Array] | None = None
+    """[k, d]: the live centroids, in the units of the distance, where there are any that move"""
 
 
 def single() -> ContextDivision:
@@ -124,6 +126,8 @@ def sequential_kmeans(
     def sync(state: Centroids) -> Centroids:
         return state._replace(target=state.live, target_weights=scaling.weights(state.scale))
 
-    return ContextDivision(
-        k, init, lambda state, situation: of_state(state, situation.obs), update, gather, begin, sync, of_state, True
-    )
+    def centres(state: Centroids) -> jax.Array:
+        return state.live * jnp.sqrt(scaling.weights(state.scale))
+
+    assign = lambda state, situation: of_state(state, situation.obs)
+    return ContextDivision(k, init, assign, update, gather, begin, sync, of_state, True, centres)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iqrl.parts.contexts import Situation
 from iqrl.tasks.base import State, Task
 
 WALKS = 1000
@@ -21,43 +22,54 @@ class Walk(NamedTuple):
     """An environment on its way through one episode after another."""
 
     state: State
+    first: jax.Array
+    """the observation the episode began with"""
     length: jax.Array
     """steps since the episode began"""
+    score: jax.Array
+    """its rewards so far"""
 
 
 def random_states(task: Task, count: int, seed: int = 0) -> np.ndarray:
-    """[count, d]: states in which a uniformly random policy acts.
+    """[count, d]: states in which a uniformly random policy acts."""
+    return np.asarray(random_situations(task, count, seed).obs)
+
+
+def random_situations(task: Task, count: int, seed: int = 0) -> Situation:
+    """The same with all that a context may depend on.
 
     They are drawn from walks at least as long as the time limit: a small sample must not be one of the
     starts of episodes only.
     """
     steps = max(min(task.time_limit, LONGEST), -(-count // WALKS))
-    visited = np.asarray(jax.jit(partial(walks, task, steps))(jax.random.key(seed)))
+    visited = jax.device_get(jax.jit(partial(walks, task, steps))(jax.random.key(seed)))
     chosen = np.random.default_rng(seed).choice(steps * WALKS, count, replace=False)
-    return visited.reshape(steps * WALKS, -1)[chosen]
+    return jax.tree.map(lambda leaf: leaf.reshape(steps * WALKS, *leaf.shape[2:])[chosen], visited)
 
 
-def walks(task: Task, steps: int, key: jax.Array) -> jax.Array:
-    """[steps, WALKS, d]: the states one after another, from the start of an episode."""
+def walks(task: Task, steps: int, key: jax.Array) -> Situation:
+    """[steps, WALKS, …]: the situations one after another, from the start of an episode."""
     draws = task.reset_draws + 1 + task.step_draws
     uniforms = jax.random.uniform(key, (steps + 1, WALKS, draws))
     first = jax.vmap(partial(_first, task))(uniforms[0, :, : task.reset_draws])
 
-    def advance(walk: Walk, uniforms: jax.Array) -> tuple[Walk, jax.Array]:
-        return jax.vmap(partial(_step, task))(walk, uniforms), jax.vmap(task.observe)(walk.state)
+    def advance(walk: Walk, uniforms: jax.Array) -> tuple[Walk, Situation]:
+        situation = Situation(jax.vmap(task.observe)(walk.state), walk.first, walk.score)
+        return jax.vmap(partial(_step, task))(walk, uniforms), situation
 
     return jax.lax.scan(advance, first, uniforms[1:])[1]
 
 
 def _first(task: Task, uniforms: jax.Array) -> Walk:
-    return Walk(task.reset(uniforms), jnp.int32(0))
+    state = task.reset(uniforms)
+    return Walk(state, task.observe(state), jnp.int32(0), jnp.float32(0))
 
 
 def _step(task: Task, walk: Walk, uniforms: jax.Array) -> Walk:
     """A random action, and a new episode where it ends one."""
     for_reset, for_action, for_step = jnp.split(uniforms, (task.reset_draws, task.reset_draws + 1))
     action = (for_action[0] * task.actions).astype(jnp.int32)
-    state, _, terminated = task.step(walk.state, action, for_step)
-    length = walk.length + 1
-    over = terminated | (length >= task.time_limit)
-    return jax.tree.map(partial(jnp.where, over), _first(task, for_reset), Walk(state, length))
+    state, reward, terminated = task.step(walk.state, action, for_step)
+    after = Walk(state, walk.first, walk.length + 1, walk.score + reward)
+    over = terminated | (after.length >= task.time_limit)
+    return jax.tree.map(partial(jnp.where, over), _first(task, for_reset), after)

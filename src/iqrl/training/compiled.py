@@ -17,12 +17,17 @@ import jax.numpy as jnp
 
 from iqrl.agent import Agent, AgentState, Losses
 from iqrl.config import Run
+from iqrl.measure.meter import NOTHING_MEASURED, Meter
 from iqrl.parts.contexts import Situation
 from iqrl.parts.replay import Transition
 from iqrl.tasks.base import Task
 
 BLOCK = 500
 """steps whose random numbers are drawn at once: large enough to amortise, small enough for the cache"""
+
+
+MEASURING = 2**31
+"""the first source of randomness that is the measurements' alone"""
 
 
 class EnvState(NamedTuple):
@@ -55,6 +60,8 @@ class TrainState(NamedTuple):
     seeds: jax.Array
     env: EnvState
     agent: AgentState
+    meter: Any
+    """what the measurements need, if there are any"""
 
 
 class Period(NamedTuple):
@@ -67,6 +74,8 @@ class Period(NamedTuple):
     losses: Losses
     finite: jax.Array
     """whether every parameter is a finite number"""
+    measured: dict[str, jax.Array]
+    """what the meter reports, by name"""
 
 
 class Carry(NamedTuple):
@@ -74,6 +83,7 @@ class Carry(NamedTuple):
 
     env: EnvState
     agent: AgentState
+    meter: Any
     statistics: Statistics
 
 
@@ -92,10 +102,12 @@ class Noise(NamedTuple):
     step: Any
     reset: Any
     learn: Any
+    measure: Any
 
 
 def stream(seed: jax.Array, index: jax.Array | int) -> jax.Array:
-    """The key of a seed's index-th source of randomness: 0 the start, 1 the contexts' warm start, 2… the blocks.
+    """The key of a seed's index-th source of randomness: 0 the start, 1 the contexts' warm start, 2… the blocks, and
+    from MEASURING on the blocks of the measurements, so that they do not change what the agent draws.
 
     Threefry takes any pair of words as its key, so a pair of numbers is one without hashing them first.
     """
@@ -118,6 +130,7 @@ class Driver:
     run: Run
     task: Task
     agent: Agent
+    meter: Meter = NOTHING_MEASURED
 
     @property
     def block(self) -> int:
@@ -128,7 +141,7 @@ class Driver:
     def init(self) -> TrainState:
         seeds = jnp.uint32(self.run.seed) + jnp.arange(self.run.seeds, dtype=jnp.uint32)
         env, agent = jax.vmap(self._init_seed)(seeds)
-        return TrainState(jnp.int32(0), seeds, env, agent)
+        return TrainState(jnp.int32(0), seeds, env, agent, jax.vmap(self.meter.init)(agent))
 
     def _init_seed(self, seed: jax.Array) -> tuple[EnvState, AgentState]:
         agent_key, env_key = jax.random.split(stream(seed, 0))
@@ -146,16 +159,20 @@ class Driver:
         start, every, seeds = self.run.learning_starts, self.run.update_every, state.seeds
         collecting = Loop(1, self._on_seeds(self._collect_step), syncs=False)
         learning = Loop(every, self._with_updates(), syncs=self.agent.lags)
-        carry = Carry(state.env, state.agent, self._zero_statistics())
+        carry = Carry(state.env, state.agent, state.meter, self._zero_statistics())
         t, carry = self._run_loop(collecting, seeds, state.step, jnp.minimum(stop, start), carry)
         begins = (state.step < start) & (t == start)
-        agent = jax.lax.cond(begins, self._begin, lambda agent, seeds: agent, carry.agent, seeds)
-        t, carry = self._run_loop(learning, seeds, t, stop, carry._replace(agent=agent))
+        stay = lambda agent, meter, seeds: (agent, meter)
+        agent, meter = jax.lax.cond(begins, self._begin, stay, carry.agent, carry.meter, seeds)
+        t, carry = self._run_loop(learning, seeds, t, stop, carry._replace(agent=agent, meter=meter))
         updates = (jnp.maximum(t, start) - jnp.maximum(state.step, start)) // every
-        return TrainState(t, seeds, carry.env, carry.agent), summarise(carry, t - state.step, updates)
+        meter, measured = jax.vmap(self.meter.report, in_axes=(0, 0, None))(carry.meter, carry.agent, t)
+        period = summarise(carry, t - state.step, updates, measured)
+        return TrainState(t, seeds, carry.env, carry.agent, meter), period
 
-    def _begin(self, agent: AgentState, seeds: jax.Array) -> AgentState:
-        return jax.vmap(lambda state, seed: self.agent.begin(state, stream(seed, 1)))(agent, seeds)
+    def _begin(self, agent: AgentState, meter: Any, seeds: jax.Array) -> tuple[AgentState, Any]:
+        agent = jax.vmap(lambda state, seed: self.agent.begin(state, stream(seed, 1)))(agent, seeds)
+        return agent, jax.vmap(self.meter.begin)(meter, agent)
 
     def _zero_statistics(self) -> Statistics:
         zeros = jnp.zeros(self.run.seeds)
@@ -183,13 +200,23 @@ class Driver:
 
     def _draw(self, seeds: jax.Array, t: jax.Array) -> jax.Array:
         """Uniform numbers [block, seed, draws] for the block that step t lies in; a function of seed and step alone."""
-        shape = (self.block, sum(self._draws))
-        return jax.vmap(lambda seed: jax.random.uniform(stream(seed, 2 + t // self.block), shape), out_axes=1)(seeds)
+        block, measure = t // self.block, self._draws.measure
+
+        def of_seed(seed: jax.Array) -> jax.Array:
+            drawn = jax.random.uniform(stream(seed, 2 + block), (self.block, sum(self._draws) - measure))
+            if not measure:
+                return drawn
+            apart = jax.random.uniform(
+                stream(seed, jnp.uint32(MEASURING) + block.astype(jnp.uint32)), (self.block, measure)
+            )
+            return jnp.concatenate([drawn, apart], axis=1)
+
+        return jax.vmap(of_seed, out_axes=1)(seeds)
 
     @property
     def _draws(self) -> Noise:
         """How many uniform numbers a step needs for each purpose."""
-        return Noise(2, self.task.step_draws, self.task.reset_draws, self.agent.learn_draws)
+        return Noise(2, self.task.step_draws, self.task.reset_draws, self.agent.learn_draws, self.meter.draws)
 
     def _sync(self, carry: Carry, due: jax.Array) -> Carry:
         synced = jax.vmap(self.agent.sync)(carry.agent)
@@ -227,19 +254,23 @@ class Driver:
     def _collect_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
         """A step before learning starts."""
         carry, step = self._interact(carry, t, noise)
-        return carry._replace(agent=self.agent.collect(carry.agent, *step, t))
+        return self._noted(carry, *self.agent.collect(carry.agent, *step, t), t, noise)
 
     def _observe_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
         """A step between two updates."""
         carry, step = self._interact(carry, t, noise)
-        return carry._replace(agent=self.agent.observe(carry.agent, *step, t))
+        return self._noted(carry, *self.agent.observe(carry.agent, *step, t), t, noise)
+
+    def _noted(self, carry: Carry, agent: AgentState, step: Transition, t: jax.Array, noise: Noise) -> Carry:
+        return carry._replace(agent=agent, meter=self.meter.note(carry.meter, agent, step, t, noise.measure))
 
     def _learn_step(self, carry: Carry, t: jax.Array, noise: Noise) -> Carry:
         """A step with an update."""
         carry = self._observe_step(carry, t, noise)
         agent, losses = self.agent.learn(carry.agent, t, noise.learn)
+        meter = self.meter.read(carry.meter, carry.agent, agent, t)
         total = jax.tree.map(jnp.add, carry.statistics.losses, losses)
-        return carry._replace(agent=agent, statistics=carry.statistics._replace(losses=total))
+        return carry._replace(agent=agent, meter=meter, statistics=carry.statistics._replace(losses=total))
 
     def _interact(self, carry: Carry, t: jax.Array, noise: Noise) -> tuple[Carry, Step]:
         """Act, step the environment, start the next episode if this one ends."""
@@ -270,7 +301,7 @@ class Driver:
         return carry._replace(env=following, statistics=statistics), step
 
 
-def summarise(carry: Carry, steps: jax.Array, updates: jax.Array) -> Period:
+def summarise(carry: Carry, steps: jax.Array, updates: jax.Array, measured: dict[str, jax.Array]) -> Period:
     statistics, leaves = carry.statistics, jax.tree.leaves(carry.agent.params)
     finite = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
     return Period(
@@ -279,4 +310,5 @@ def summarise(carry: Carry, steps: jax.Array, updates: jax.Array) -> Period:
         occupancy=statistics.occupancy / steps,
         losses=jax.tree.map(lambda total: total / jnp.maximum(updates, 1), statistics.losses),
         finite=jnp.all(jnp.stack(finite), axis=0),
+        measured=measured,
     )

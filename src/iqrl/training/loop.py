@@ -17,6 +17,7 @@ import polars as pl
 from iqrl.agent import Agent
 from iqrl.config import Run
 from iqrl.errors import BadInput, RunFailed
+from iqrl.measure.meter import build_meter
 from iqrl.methods import build_agent
 from iqrl.plugins import in_a_sentence
 from iqrl.results import Result
@@ -48,7 +49,8 @@ Display = Callable[[Progress], None]
 def driver_of(run: Run) -> Driver:
     """The run's driver; whatever is wrong with it is said here, before anything is compiled or written."""
     task = make_task(run)
-    driver = Driver(run, task, build_agent(run, task))
+    agent = build_agent(run, task)
+    driver = Driver(run, task, agent, build_meter(run, task, agent))
     _refuse_too_large(driver)
     if ":" in run.method:
         _try_abstractly(driver)
@@ -177,9 +179,18 @@ def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFra
     for term in agent.regularisers:
         columns[f"{term.name}_loss"] = np.asarray(period.losses.regularisers[term.name])
         columns[f"{term.name}_weight"] = np.full(run.seeds, float(term.weight(t)))
-    return pl.DataFrame(columns).with_columns(
-        pl.Series("occupancy", np.asarray(period.occupancy, np.float64).tolist(), dtype=pl.List(pl.Float64))
-    )
+    columns |= {"occupancy": period.occupancy, **period.measured}
+    return pl.DataFrame([_series(name, np.asarray(values)) for name, values in columns.items()])
+
+
+def _series(name: str, values: np.ndarray) -> pl.Series:
+    """One entry per seed: a number, a list, or a list of lists."""
+    if values.ndim == 1:
+        return pl.Series(name, values)
+    kind: Any = pl.Float64
+    for _ in values.shape[1:]:
+        kind = pl.List(kind)
+    return pl.Series(name, values.astype(np.float64).tolist(), dtype=kind)
 
 
 def load(path: str | Path) -> Result:

@@ -1,0 +1,1 @@
+"""What a run did: interference, probes, cost."""
