@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -33,3 +36,26 @@ def test_own_method_is_short_and_learns_from_the_command_line(tmp_path):
     settings += ["--epsilon-decay", "5000", "--seeds", "2", "--out", str(tmp_path / "run"), "--json"]
     out = run("-m", "iqrl.cli", "train", "CartPole-v0", "--method", "own_method:leaning", *settings, folder=EXAMPLES)
     assert json.loads(out.splitlines()[-1])["final"] > 45
+
+
+@pytest.mark.skipif(find_spec("stable_baselines3") is None, reason="needs the extra sb3")
+def test_interference_of_stable_baselines3(tmp_path):
+    out = run(str(EXAMPLES / "sb3_interference.py"), "--steps", "400", folder=tmp_path)
+    assert "negative_interference" in out
+    assert (tmp_path / "sb3_interference.png").stat().st_size > 0
+
+
+def test_context_figures(tmp_path):
+    out = run(str(EXAMPLES / "context_figures.py"), "--steps", "1500", "--states", "100", folder=tmp_path)
+    assert "trained on    context 0" in out
+    assert {path.name for path in tmp_path.iterdir()} == {"context_matrix.png", "context_states.png"}
+
+
+def test_encoder_neighbours_draws_or_says_what_is_missing(tmp_path):
+    command = [sys.executable, str(EXAMPLES / "encoder_neighbours.py"), "--steps", "100"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    if done.returncode == 0:
+        assert {path.name for path in tmp_path.iterdir()} == {"neighbours.png", "neighbour_map.png"}
+    else:
+        assert done.stderr.splitlines()[-1].startswith("the games are not installed; pip install")
+        assert "Traceback" not in done.stderr

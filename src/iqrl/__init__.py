@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from iqrl.api import resume, train
     from iqrl.config import Run
     from iqrl.errors import BadInput, RunFailed
+    from iqrl.measure.outside import InterferenceMeter
     from iqrl.methods import METHODS, Method
     from iqrl.results import Result, TrainedAgent
     from iqrl.settings import resolve
@@ -19,14 +20,15 @@ __version__ = "0.1.0"
 
 # Loaded when first used: the command line answers at once where JAX is not needed.
 _HOMES = {
-    "METHODS": "methods", "TASKS": "tasks", "BadInput": "errors", "Method": "methods", "Result": "results",
-    "Run": "config", "RunFailed": "errors", "Task": "tasks.base", "TrainedAgent": "results",
+    "METHODS": "methods", "TASKS": "tasks", "BadInput": "errors", "InterferenceMeter": "measure.outside",
+    "Method": "methods", "Result": "results", "Run": "config", "RunFailed": "errors", "Task": "tasks.base",
+    "TrainedAgent": "results",
     "evaluate": "training.evaluation", "load": "training.loop", "resolve": "settings", "resume": "api", "train": "api",
 }  # fmt: skip
 
 __all__ = [
-    "METHODS", "TASKS", "BadInput", "Method", "Result", "Run", "RunFailed", "Task", "TrainedAgent",
-    "evaluate", "load", "resolve", "resume", "train",
+    "METHODS", "TASKS", "BadInput", "InterferenceMeter", "Method", "Result", "Run", "RunFailed", "Task",
+    "TrainedAgent", "evaluate", "load", "resolve", "resume", "train",
 ]  # fmt: skip
 
 

@@ -98,6 +98,41 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
     plot.add_argument("--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)")
 
+    interference = commands.add_parser(
+        "interference", help="interference of measured runs; matrix and map of contexts of any run", allow_abbrev=False
+    )
+    interference.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
+    interference.add_argument(
+        "--out", type=Path, default=Path("interference"), help="directory of the pictures (default: interference)"
+    )
+    interference.add_argument(
+        "--matrix", action="store_true", help="train each run's agents on one context alone, and see the others' losses"
+    )
+    interference.add_argument("--updates", type=_whole, default=1000, help="updates of that training (default: 1000)")
+    interference.add_argument(
+        "--settle", type=_whole, default=1000, help="updates on all contexts before it (default: 1000)"
+    )
+    interference.add_argument(
+        "--contexts", type=_whole, default=3, help="clusters of states where the agent has one context (default: 3)"
+    )
+    interference.add_argument("--map", action="store_true", help="t-SNE of the states of each run, coloured by context")
+    interference.add_argument(
+        "--json", action="store_true", help="print the numbers as one JSON object, last on stdout"
+    )
+
+    explain = commands.add_parser(
+        "explain", help="why the return fell: what moved before, what to try", allow_abbrev=False
+    )
+    explain.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
+    explain.add_argument(
+        "--drop", type=_fraction, default=0.25, help="share of the range that is a fall (default: 0.25)"
+    )
+    explain.add_argument("--out", type=Path, help="where to write the page (default: explain.md in RUN)")
+
+    cost = commands.add_parser("cost", help="operations of a run and where its time goes", allow_abbrev=False)
+    cost.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
+    cost.add_argument("--json", action="store_true", help="print the numbers as one JSON object, last on stdout")
+
     listing = commands.add_parser("list", help="tasks, methods, runs", allow_abbrev=False)
     listing.add_argument("what", nargs="?", choices=("tasks", "methods", "runs"), help="only these")
     listing.add_argument("--dir", type=Path, default=Path("runs"), help="where to look for runs (default: runs)")
@@ -297,6 +332,84 @@ def plot(options: argparse.Namespace) -> None:
     print(plot_curves(curves, options.out))
 
 
+def interference(options: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from iqrl.report import measurements
+    from iqrl.report.maps import plot_runs
+    from iqrl.training.loop import load
+    from iqrl.training.store import RunStore
+
+    stores = [RunStore.open(path) for path in options.runs]
+    metrics = [store.metrics() for store in stores]
+    measured = [(store, table) for store, table in zip(stores, metrics, strict=True) if measurements.is_measured(table)]
+    if not (measured or options.matrix or options.map):
+        raise BadInput(
+            f"{stores[0].path} was not measured; train with --measure-every 100, or ask for what can be found "
+            f"afterwards: --matrix, --map."
+        )
+    _make_folder(options.out)
+    to = Console(stderr=options.json)
+    numbers: dict[str, Any] = {"runs": {}}
+    if measured:
+        runs = [(store.run, table) for store, table in measured]
+        measurements.print_interference(runs, to)
+        drawn = measurements.draw_measured(runs, [store.path.resolve().name for store, _ in measured], options.out)
+        numbers["runs"] = {str(store.path): measurements.interference_of(table) for store, table in measured}
+        print(*drawn, sep="\n", file=to.file)
+    if options.matrix:
+        numbers["matrices"] = {str(store.path): _draw_matrix(store, options, to.file) for store in stores}
+    if options.map:
+        print(plot_runs([load(store.path) for store in stores], options.out / "contexts-map.png"), file=to.file)
+    if options.json:
+        print(json.dumps(numbers))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot write to {folder}: {error.strerror}.") from error
+
+
+def _draw_matrix(store: Any, options: argparse.Namespace, file: Any) -> dict[str, Any]:
+    from iqrl.measure.context_matrix import context_matrix
+    from iqrl.report.matrices import plot_context_matrix
+    from iqrl.training.loop import load
+
+    matrix = context_matrix(load(store.path), options.updates, options.contexts, options.settle)
+    path = plot_context_matrix(matrix, store.run, options.out / f"{store.path.resolve().name}-matrix.png")
+    print(f"{store.path}: change of each context's loss, mean over seeds", matrix, path, sep="\n", file=file)
+    known = lambda values: [None if value != value else value for value in values]
+    change = [[known(row) for row in seed] for seed in matrix.change.tolist()]
+    return {"change": change, "counts": matrix.counts.tolist()}
+
+
+def explain(options: argparse.Namespace) -> None:
+    from iqrl.explain.page import explain as page_of
+    from iqrl.training.checkpoint import write_whole
+    from iqrl.training.store import RunStore
+
+    store = RunStore.open(options.run)
+    page, path = page_of(store.run, store.metrics(), options.drop), options.out or store.path / "explain.md"
+    try:
+        write_whole(path, page.encode())
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
+    print(page, end="")
+    print(f"written to {path}", file=sys.stderr)
+
+
+def cost(options: argparse.Namespace) -> None:
+    from iqrl.measure.cost import cost_report
+    from iqrl.training.store import RunStore
+
+    numbers, lines = cost_report(RunStore.open(options.run))
+    print(*lines, sep="\n", file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(json.dumps(numbers))
+
+
 def list_everything(options: argparse.Namespace) -> None:
     from iqrl.methods import METHODS
     from iqrl.tasks import TASKS
@@ -342,6 +455,9 @@ COMMANDS = {
     "resume": resume,
     "evaluate": evaluate,
     "plot": plot,
+    "interference": interference,
+    "explain": explain,
+    "cost": cost,
     "list": list_everything,
     "demo": demo,
 }

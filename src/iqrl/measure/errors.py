@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 
 from iqrl.agent import Agent
 from iqrl.parts.losses import Sample, td_error
@@ -34,10 +35,11 @@ def in_chunks(errors: Errors) -> Errors:
     """The same for a whole number of chunks, or for fewer rows than one has."""
 
     def of_rows(q: QFunction, target: QFunction, rows: jax.Array) -> jax.Array:
-        if rows.shape[0] <= CHUNK:
-            return errors(q, target, rows)
-        chunks = rows.reshape(-1, CHUNK, rows.shape[1])
-        return jax.lax.map(lambda chunk: errors(q, target, chunk), chunks).reshape(-1)
+        def evaluate(number: jax.Array, done: jax.Array) -> jax.Array:
+            chunk, start = chunk_around(rows, number * CHUNK)
+            return jax.lax.dynamic_update_slice_in_dim(done, errors(q, target, chunk), start, axis=0)
+
+        return jax.lax.fori_loop(0, -(-rows.shape[0] // CHUNK), evaluate, jnp.zeros(rows.shape[0]))
 
     return of_rows
 

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from iqrl.agent import Agent
-from iqrl.parts.contexts import nearest
 from iqrl.parts.replay import unpack
 
 CLUSTERS = 3
@@ -30,8 +29,16 @@ def grouping(agent: Agent, low: Sequence[float], high: Sequence[float], states: 
         return Grouping(agent.contexts.count, lambda rows: unpack(rows.T, agent.obs_size).context_tm1)
     scale = 1.0 / np.subtract(high, low)
     centres, _ = kmeans2(states * scale, min(CLUSTERS, len(states)), minit="++", rng=np.random.default_rng(0))
-    centroids, weights = jnp.float32(centres / scale), jnp.float32(scale**2)
-    return Grouping(len(centroids), lambda rows: nearest(rows[:, : agent.obs_size], centroids, weights))
+    scale = jnp.float32(scale)[:, None]
+
+    def of_rows(rows: jax.Array) -> jax.Array:
+        states = rows.T[: agent.obs_size] * scale
+        # The nearest by its largest c·s - ½c·c, all on long rows: the smallest of few, state by state, is slow.
+        return jnp.argmax(nearness @ states - half_squares, axis=0)
+
+    nearness = jnp.float32(centres)
+    half_squares = 0.5 * jnp.sum(jnp.square(nearness), axis=1)[:, None]
+    return Grouping(len(nearness), of_rows)
 
 
 def mean_by_group(values: jax.Array, groups: jax.Array, weights: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:

@@ -123,23 +123,25 @@ class InterferenceMeter(Meter):
     def begin(self, state: MeterState, agent: AgentState) -> MeterState:
         recent, reservoir = (self.agent.relabelled(agent.contexts, rows) for rows in (state.recent, state.reservoir))
         q = agent.q_function
-        errors = self.errors(q, q, recent) if self.carries else state.errors
+        errors = in_chunks(self.errors)(q, q, recent) if self.carries else state.errors
         return state._replace(recent=recent, reservoir=reservoir, errors=errors)
 
     def read(self, state: MeterState, before: AgentState, after: AgentState, t: jax.Array) -> MeterState:
         every = self.run.measure_every
         if every == 1:
-            return self._read_now(state, before, after, t)
+            return self.read_now(state, before, after, t)
         # Only the totals leave the branch: XLA would copy the transitions if they did.
-        totals = lambda: self._read_now(state, before, after, t).totals
+        totals = lambda: self.read_now(state, before, after, t).totals
         due = (t + 1) // self.run.update_every % every == 0
         return state._replace(totals=jax.lax.cond(due, totals, lambda: state.totals))
 
-    def _read_now(self, state: MeterState, before: AgentState, after: AgentState, t: jax.Array) -> MeterState:
+    def read_now(self, state: MeterState, before: AgentState, after: AgentState, t: jax.Array) -> MeterState:
+        """Read, whether it is due or not."""
         then, now = before.q_function, after.q_function
         rows = state.recent if self.whole else spread(state.recent, t, self.run.measure_sample)
-        errors_before = state.errors if self.carries else self.errors(then, then, rows)
-        errors_after = self.errors(now, now, rows)
+        errors = in_chunks(self.errors) if self.whole else self.errors
+        errors_before = state.errors if self.carries else errors(then, then, rows)
+        errors_after = errors(now, now, rows)
         weights = in_use(rows, t) if self.whole else jnp.ones(rows.shape[0])
         mean = lambda values: jnp.sum(weights * values) / jnp.sum(weights)
         change = change_of_square(errors_before, errors_after)
@@ -175,4 +177,4 @@ def build_meter(run: Run, task: Task, agent: Agent) -> Meter:
         return NOTHING_MEASURED
     held_out = random_situations(task, run.measure_states)
     contexts = grouping(agent, task.low, task.high, np.asarray(held_out.obs))
-    return InterferenceMeter(run, agent, held_out, contexts, in_chunks(td_errors(agent)))
+    return InterferenceMeter(run, agent, held_out, contexts, td_errors(agent))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
@@ -22,36 +24,50 @@ Curve = tuple[Run, np.ndarray, np.ndarray]
 """a run, its steps [P] and its returns [S, P]"""
 
 
-def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
-    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed."""
+@contextmanager
+def drawing(path: str | Path, width: float, height: float) -> Generator[Figure]:
+    """An empty figure of that size in inches, to be drawn on; it is written to `path` at the end."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
-    tasks = list(dict.fromkeys(run.task for run, _, _ in curves))
-    labels = distinct_labels([run for run, _, _ in curves])
     with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 11}):
-        figure = Figure(figsize=(6.4 * len(tasks), 4.0), layout="constrained")
-        for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
-            for (run, steps, returns), label, colour in zip(curves, labels, _cycle(len(curves)), strict=True):
-                if run.task == task:
-                    _draw(axis, steps, returns, label, colour)
-            axis.set(
-                title=common_settings([run for run, _, _ in curves if run.task == task]),
-                xlabel="environment steps",
-                ylabel="return of training episodes",
-            )
-            axis.xaxis.set_major_formatter(EngFormatter(sep=""))
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.grid(alpha=0.25)
-            axis.legend(frameon=False)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
         try:
             figure.savefig(path, dpi=150)
         except OSError as error:
             raise BadInput(f"cannot write {path}: {error.strerror}.") from error
-    return path
 
 
-def _draw(axis, steps: np.ndarray, returns: np.ndarray, label: str, colour: str) -> None:
+def over_steps(axis: Axes) -> None:
+    """The look of an axis whose x are environment steps."""
+    axis.set_xlabel("environment steps")
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+
+
+def colours(count: int) -> list[str]:
+    return [COLOURS[i % len(COLOURS)] for i in range(count)]
+
+
+def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
+    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed."""
+    tasks = list(dict.fromkeys(run.task for run, _, _ in curves))
+    labels = distinct_labels([run for run, _, _ in curves])
+    with drawing(path, 6.4 * len(tasks), 4.0) as figure:
+        for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+            for (run, steps, returns), label, colour in zip(curves, labels, colours(len(curves)), strict=True):
+                if run.task == task:
+                    _draw(axis, steps, returns, label, colour)
+            axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]))
+            axis.set_ylabel("return of training episodes")
+            over_steps(axis)
+            axis.legend(frameon=False)
+    return Path(path)
+
+
+def _draw(axis: Axes, steps: np.ndarray, returns: np.ndarray, label: str, colour: str) -> None:
     mean = mean_curve(returns)
     spread = np.sqrt(mean_curve((returns - mean) ** 2))
     # The band stays within what the seeds did: a mean plus a deviation can be a return that no episode can have.
@@ -61,7 +77,3 @@ def _draw(axis, steps: np.ndarray, returns: np.ndarray, label: str, colour: str)
         axis.plot(steps, seed, color=colour, alpha=0.25, linewidth=0.7)
     axis.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
     axis.plot(steps, mean, color=colour, linewidth=2.2, label=label)
-
-
-def _cycle(count: int) -> list[str]:
-    return [COLOURS[i % len(COLOURS)] for i in range(count)]

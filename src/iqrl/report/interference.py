@@ -1,0 +1,120 @@
+"""Interference over time: beside the returns of one run, and of several methods beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.ticker import SymmetricalLogLocator
+
+from iqrl.config import Run
+from iqrl.errors import BadInput
+from iqrl.report.figures import COLOURS, colours, drawing, over_steps
+from iqrl.report.labels import common_settings, distinct_labels
+from iqrl.results import mean_curve
+
+INTERFERENCE, PERFORMANCE = COLOURS[2], COLOURS[4]
+"""green and orange, as in the paper"""
+MOST_SEEDS = 6
+"""panels of a figure that is still read at a glance"""
+
+
+def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: int | None = None) -> Path:
+    """AEI and return over the same steps, of one seed or of the first six, one below the other.
+
+    Means over seeds would hide what this shows: that a seed's return falls when its interference rises.
+    """
+    _refuse_unmeasured(metrics, "aei", "aei_largest")
+    seeds = metrics["seed"].unique().sort().to_list()
+    if seed is not None and seed not in seeds:
+        raise BadInput(f"seed {seed} is not in the run; it has {', '.join(map(str, seeds))}.")
+    shown = seeds[:MOST_SEEDS] if seed is None else [seed]
+    with drawing(path, 8.0, 1.2 + 2.0 * len(shown) + (1.0 if len(shown) == 1 else 0.0)) as figure:
+        panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+        for number, (axis, each) in enumerate(zip(panels, shown, strict=True)):
+            _draw_seed(axis, metrics.filter(pl.col("seed") == each).sort("step"))
+            axis.set_title(f"seed {each}", loc="left", fontsize=10)
+            if number < len(shown) - 1:
+                axis.set_xlabel("")
+        figure.suptitle(f"{run.method} on {common_settings([run])}")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return Path(path)
+
+
+def _draw_seed(axis: Axes, table: pl.DataFrame) -> None:
+    steps, aei, largest = (table[name].to_numpy() for name in ("step", "aei", "aei_largest"))
+    axis.plot(steps, largest, color=INTERFERENCE, alpha=0.4, linewidth=1.0, label="largest AEI of an update")
+    axis.plot(steps, aei, color=INTERFERENCE, linewidth=1.8, label="AEI, mean over updates")
+    _readable_scale(axis, aei, largest)
+    axis.axhline(0.0, color=INTERFERENCE, linewidth=0.6)
+    over_steps(axis)
+    axis.set_ylabel("AEI", color=INTERFERENCE)
+    axis.tick_params(axis="y", labelcolor=INTERFERENCE)
+    other = axis.twinx()
+    other.plot(steps, table["return"].to_numpy(), color=PERFORMANCE, linewidth=1.8)
+    other.set_ylabel("return", color=PERFORMANCE)
+    other.tick_params(axis="y", labelcolor=PERFORMANCE)
+    other.spines[["top", "left"]].set_visible(False)
+
+
+def _readable_scale(axis: Axes, *curves: np.ndarray) -> None:
+    """Logarithmic on both sides of zero where a linear axis would show the largest values and nothing else."""
+    sizes = np.abs(np.concatenate(curves))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    if sizes.size and sizes.max() > 30 * np.median(sizes):
+        # A power of ten such that most of the smaller curve lies beyond the linear part.
+        threshold = 10.0 ** np.floor(np.log10(np.quantile(sizes, 0.25)))
+        axis.set_yscale("symlog", linthresh=threshold)
+        few = SymmetricalLogLocator(base=10, linthresh=threshold)
+        few.set_params(numticks=6)
+        axis.yaxis.set_major_locator(few)
+
+
+def plot_negative_interference(runs: Sequence[tuple[Run, pl.DataFrame]], path: str | Path) -> Path:
+    """The AEI of the updates that interfere: a line for each run's mean over seeds, a band from lowest to highest.
+
+    One panel per task and buffer size.
+    """
+    if not runs:
+        raise BadInput("there are no runs to draw.")
+    for _, metrics in runs:
+        _refuse_unmeasured(metrics, "negative_interference")
+    places = list(dict.fromkeys((run.task, run.buffer_size) for run, _ in runs))
+    at = lambda place: [(run, metrics) for run, metrics in runs if (run.task, run.buffer_size) == place]
+    labels = {place: distinct_labels([run for run, _ in at(place)]) for place in places}
+    # A method has the same colour in every panel.
+    names = list(dict.fromkeys(label for place in places for label in labels[place]))
+    colour_of = dict(zip(names, colours(len(names)), strict=True))
+    with drawing(path, 6.0 * len(places), 4.0) as figure:
+        for axis, place in zip(figure.subplots(1, len(places), squeeze=False)[0], places, strict=True):
+            for (_, metrics), label in zip(at(place), labels[place], strict=True):
+                _draw_run(axis, metrics, label, colour_of[label])
+            axis.set_yscale("log")
+            axis.set_title(common_settings([run for run, _ in at(place)]))
+            axis.set_ylabel("negative interference")
+            over_steps(axis)
+            axis.legend(frameon=False)
+    return Path(path)
+
+
+def _draw_run(axis: Axes, metrics: pl.DataFrame, label: str, colour: str) -> None:
+    table = metrics.sort("seed", "step")
+    steps = table["step"].unique().sort().to_numpy()
+    values = table["negative_interference"].to_numpy().astype(float).reshape(-1, len(steps))
+    # There is no place for 0 on a logarithmic axis, nor before learning starts anything to show.
+    values = np.where(values > 0, values, np.nan)
+    known = np.isfinite(values).any(axis=0)
+    steps, values = steps[known], values[:, known]
+    axis.fill_between(
+        steps, np.nanmin(values, axis=0), np.nanmax(values, axis=0), color=colour, alpha=0.18, linewidth=0
+    )
+    axis.plot(steps, mean_curve(values), color=colour, linewidth=2.0, label=label)
+
+
+def _refuse_unmeasured(metrics: pl.DataFrame, *columns: str) -> None:
+    missing = [name for name in columns if name not in metrics.columns]
+    if missing:
+        raise BadInput(f"the run did not measure interference: its metrics have no {', '.join(missing)}.")

@@ -1,0 +1,91 @@
+"""What was measured of runs, as numbers, as a table and as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from iqrl.config import Run
+from iqrl.measure.tails import upper_tail_mean
+from iqrl.report.labels import common_settings, distinct_labels
+
+Measured = tuple[Run, pl.DataFrame]
+
+MEANS = ("aei", "negative_interference", "raised_share", "squared_td_error", "update_interference")
+LAST = ("held_out_max_q", "action_gap", "dormant_units")
+
+
+def is_measured(metrics: pl.DataFrame) -> bool:
+    return "aei" in metrics.columns
+
+
+def interference_of(metrics: pl.DataFrame) -> list[dict[str, Any]]:
+    """Per seed: means over the periods in which something was measured, and the probes at the end."""
+    return [_of_seed(rows) for rows in metrics.sort("seed", "step").partition_by("seed", maintain_order=True)]
+
+
+def _of_seed(rows: pl.DataFrame) -> dict[str, Any]:
+    iterations = rows["update_interference"].drop_nans().to_numpy()
+    cosines = np.asarray(rows["gradient_cosine"].to_list()[-1], np.float64)
+    pairs = cosines[np.triu_indices(len(cosines), 1)]
+    return {
+        "seed": rows["seed"][0],
+        **{name: _known(rows[name].drop_nans().mean()) for name in MEANS},
+        "aei_largest": _known(rows["aei_largest"].drop_nans().max()),
+        # As Liu et al. do: the last half of the iterations, an iteration being a period of the curve.
+        "interference_across_iterations": _known(upper_tail_mean(iterations[len(iterations) // 2 :])),
+        "lowest_gradient_cosine": _known(np.nanmin(pairs) if np.isfinite(pairs).any() else None),
+        **{name: _known(rows[name][-1]) for name in LAST},
+    }
+
+
+def _known(value: Any) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+COLUMNS = {
+    "negative_interference": "negative interference",
+    "raised_share": "updates that raise",
+    "aei_largest": "largest AEI",
+    "interference_across_iterations": "across iterations",
+    "lowest_gradient_cosine": "lowest cosine",
+    "dormant_units": "dormant units",
+}
+
+
+def print_interference(runs: Sequence[Measured], console: Console) -> None:
+    """Means over seeds, one row per run."""
+    title = f"interference: {common_settings([run for run, _ in runs])}"
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    table.add_column("method")
+    for name in COLUMNS.values():
+        table.add_column(name, justify="right")
+    for (_, metrics), label in zip(runs, distinct_labels([run for run, _ in runs]), strict=True):
+        seeds = interference_of(metrics)
+        table.add_row(label, *[_cell(name, [seed[name] for seed in seeds]) for name in COLUMNS])
+    console.print(table)
+
+
+def _cell(name: str, values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "none"
+    mean = float(np.mean(known))
+    return f"{mean:.0%}" if name in ("raised_share", "dormant_units") else f"{mean:.3g}"
+
+
+def draw_measured(runs: Sequence[Measured], names: Sequence[str], folder: Path) -> list[Path]:
+    """AEI and return of each run over the same steps; negative interference of all of them in one picture."""
+    from iqrl.report.interference import plot_interference, plot_negative_interference
+
+    drawn = [
+        plot_interference(run, metrics, folder / f"{name}-interference.png")
+        for (run, metrics), name in zip(runs, names, strict=True)
+    ]
+    return [*drawn, plot_negative_interference(runs, folder / "negative-interference.png")]
