@@ -136,6 +136,61 @@ def test_the_rest_of_a_session(capsys):
     assert iqrl.load("runs/iq").steps[-1] == 1500
 
 
+def test_a_measured_run(capsys):
+    """Measured, drawn, explained and counted; one run serves all four, since each takes its time to compile."""
+    measuring = ["--measure-every", "50", "--measure-recent", "500", "--measure-sample", "100"]
+    run(capsys, "train", "CartPole-v0", "--method", "iq", *SMALL, *measuring, "--out", "here")
+    columns = set(iqrl.load("here").metrics.columns)
+    assert {"aei", "negative_interference", "gradient_cosine", "held_out_max_q", "centroid_movement"} <= columns
+
+    code, out, err = run(capsys, "interference", "here", "--matrix", "--updates", 20, "--settle", 20, "--json")
+    numbers = last_json(out)
+    assert code == 0
+    assert [seed["seed"] for seed in numbers["runs"]["here"]] == [0, 1]
+    assert numbers["runs"]["here"][0]["raised_share"] is not None
+    assert np.shape(numbers["matrices"]["here"]["change"]) == (2, 3, 3)
+    assert "negative" in err
+    assert "context 2" in err
+    drawn = {path.name for path in Path("interference").iterdir()}
+    assert drawn == {"here-interference.png", "negative-interference.png", "here-matrix.png"}
+
+    code, out, _ = run(capsys, "explain", "here")
+    assert code == 0
+    assert out.startswith("# Why did it collapse? iq on CartPole-v0")
+    assert Path("here/explain.md").read_text() == out
+
+    code, out, _ = run(capsys, "cost", "here", "--json")
+    cost = last_json(out)
+    assert code == 0
+    assert cost["pieces_per_seed"]["measuring"]["times"] == 16
+    assert cost["microseconds_per_step"]["measuring"] >= 0
+    assert sum(cost["shares"].values()) == pytest.approx(1.0)
+
+
+def test_what_was_not_measured_cannot_be_shown(capsys):
+    run(capsys, "train", "CartPole-v0", "--method", "dqn", *SMALL, "--out", "here")
+    code, _, err = run(capsys, "interference", "here")
+    assert code == 2
+    assert err.strip().endswith(
+        "here was not measured; train with --measure-every 100, or ask for what can be found afterwards: "
+        "--matrix, --map."
+    )
+    assert not Path("interference").exists()
+    code, out, _ = run(capsys, "explain", "here")
+    assert code == 0
+    assert "interference was not measured" in out
+    for flags, words in [
+        (["explain", "here", "--drop", "1.5"], "drop must be more than 0 and at most 1, got 1.5"),
+        (["explain", "here", "--out", "nowhere/a.md"], "cannot write nowhere/a.md: No such file"),
+        (["interference", "here", "--matrix", "--updates", "0"], "updates is 0"),
+        (["cost", "elsewhere"], "elsewhere holds no run"),
+    ]:
+        code, _, err = run(capsys, *flags)
+        assert code == 2
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+
+
 def test_demo(capsys):
     code, out, _ = run(capsys, "demo", "--steps", 2000, "--seeds", 2)
     assert code == 0
@@ -179,6 +234,9 @@ def test_demo(capsys):
         (["train", "CartPole-v0", "--torques", "3"], "it does not apply to CartPole-v0."),
         (["train", "CartPole-v0", "--seeds", "100000000"], "GB of memory; fewer seeds"),
         (["train", "CartPole-v0", "--hidden", "1000000", "1000000"], "GB of memory; fewer seeds"),
+        (["train", "CartPole-v0", "--measure-recent", "500"], "measure_recent does nothing while nothing is measured"),
+        (["train", "CartPole-v0", "--measure-every", "1", "--measure-recent", "1500"], "a multiple of 1000"),
+        (["train", "CartPole-v0", "--measure-every", "-1"], "measure_every must be at least 0"),
         (["train", "CartPole-v0", "--buffer-size", "100000000000"], "buffer_size must be at most"),
         (["train", "CartPole-v0", "--config", "types.toml"], "in types.toml: buffer_size must be a finite number"),
         (["tran", "CartPole-v0"], "'tran'"),

@@ -76,7 +76,7 @@ def test_the_mean_is_over_the_seeds_that_know():
     matrix = ContextMatrix(change, np.ones((2, 2)), np.array([[60, 40], [75, 25]]), np.zeros((2, 2), int), True)
     np.testing.assert_allclose(matrix.mean_change, [[0.2, np.nan], [0.2, 0.4]])
     np.testing.assert_allclose(matrix.shares, [[0.6, 0.4], [0.75, 0.25]])
-    assert str(matrix).splitlines()[1].split() == ["context", "1", "+20.0%", "+nan%"]
+    assert str(matrix).splitlines()[1].split() == ["context", "0", "+20.0%", "too", "few"]
 
 
 def test_what_cannot_be_is_refused(make_result):

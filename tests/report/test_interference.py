@@ -31,7 +31,7 @@ def test_a_panel_per_seed_with_two_scales(tmp_path):
     path = plot_interference(RUN, measured(), tmp_path / "seeds.svg")
     assert axes_of(path) == 2 * 3
     text = path.read_text()
-    for words in ("dqn on CartPole-v0, N=100", "seed 2", "AEI", "return", "environment steps", "largest AEI"):
+    for words in ("dqn on CartPole-v0, N=100", "seed 2", "AEI", "return", "environment steps", "raise the error"):
         assert words in text
     assert axes_of(plot_interference(RUN, measured(seeds=9), tmp_path / "many.svg")) == 2 * 6
 
@@ -68,8 +68,8 @@ def test_negative_interference_has_a_panel_per_task_and_buffer_size(tmp_path):
 
 
 def test_a_run_without_measurement_and_a_name_without_format_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="did not measure interference: its metrics have no aei_largest"):
-        plot_interference(RUN, measured().drop("aei_largest"), tmp_path / "a.svg")
+    with pytest.raises(BadInput, match="did not measure interference: its metrics have no negative_interference"):
+        plot_interference(RUN, measured().drop("negative_interference"), tmp_path / "a.svg")
     with pytest.raises(BadInput, match="no negative_interference"):
         plot_negative_interference([(RUN, measured().drop("negative_interference"))], tmp_path / "a.svg")
     with pytest.raises(BadInput, match=r"cannot draw a\.gif"):

@@ -62,7 +62,8 @@ class ContextMatrix(NamedTuple):
         names = [f"context {c}" for c in range(self.counts.shape[1])]
         lines = ["trained on " + "".join(f"{name:>12}" for name in names)]
         for name, row in zip(names, self.mean_change, strict=True):
-            lines.append(f"{name:<11}" + "".join(f"{change:>+12.1%}" for change in row))
+            cells = ["too few" if np.isnan(change) else f"{change:+.1%}" for change in row]
+            lines.append(f"{name:<11}" + "".join(f"{cell:>12}" for cell in cells))
         lines += [f"{names[c]} of seed {s}: {self.counts[s, c]} transitions, too few" for s, c in self.left_out]
         return "\n".join(lines)
 

@@ -27,7 +27,7 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
 
     Means over seeds would hide what this shows: that a seed's return falls when its interference rises.
     """
-    _refuse_unmeasured(metrics, "aei", "aei_largest")
+    _refuse_unmeasured(metrics, "aei", "negative_interference")
     seeds = metrics["seed"].unique().sort().to_list()
     if seed is not None and seed not in seeds:
         raise BadInput(f"seed {seed} is not in the run; it has {', '.join(map(str, seeds))}.")
@@ -45,16 +45,17 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
 
 
 def _draw_seed(axis: Axes, table: pl.DataFrame) -> None:
-    steps, aei, largest = (table[name].to_numpy() for name in ("step", "aei", "aei_largest"))
-    axis.plot(steps, largest, color=INTERFERENCE, alpha=0.4, linewidth=1.0, label="largest AEI of an update")
-    axis.plot(steps, aei, color=INTERFERENCE, linewidth=1.8, label="AEI, mean over updates")
-    _readable_scale(axis, aei, largest)
+    steps, aei, raised = (table[name].to_numpy() for name in ("step", "aei", "negative_interference"))
+    axis.plot(steps, aei, color=INTERFERENCE, linewidth=1.4, label="AEI, mean over all updates")
+    raising = {"color": INTERFERENCE, "alpha": 0.25, "linewidth": 0, "label": "over those that raise the error"}
+    axis.fill_between(steps, 0.0, raised, **raising)
+    _readable_scale(axis, aei, raised)
     axis.axhline(0.0, color=INTERFERENCE, linewidth=0.6)
     over_steps(axis)
     axis.set_ylabel("AEI", color=INTERFERENCE)
     axis.tick_params(axis="y", labelcolor=INTERFERENCE)
     other = axis.twinx()
-    other.plot(steps, table["return"].to_numpy(), color=PERFORMANCE, linewidth=1.8)
+    other.plot(steps, table["return"].to_numpy(), color=PERFORMANCE, linewidth=1.4)
     other.set_ylabel("return", color=PERFORMANCE)
     other.tick_params(axis="y", labelcolor=PERFORMANCE)
     other.spines[["top", "left"]].set_visible(False)
@@ -64,12 +65,12 @@ def _readable_scale(axis: Axes, *curves: np.ndarray) -> None:
     """Logarithmic on both sides of zero where a linear axis would show the largest values and nothing else."""
     sizes = np.abs(np.concatenate(curves))
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-    if sizes.size and sizes.max() > 30 * np.median(sizes):
-        # A power of ten such that most of the smaller curve lies beyond the linear part.
-        threshold = 10.0 ** np.floor(np.log10(np.quantile(sizes, 0.25)))
+    if sizes.size and sizes.max() > 100 * np.median(sizes):
+        # Linear up to a power of ten near the median, so that the sign of small values, which flickers, takes no room.
+        threshold = 10.0 ** np.round(np.log10(np.median(sizes)))
         axis.set_yscale("symlog", linthresh=threshold)
         few = SymmetricalLogLocator(base=10, linthresh=threshold)
-        few.set_params(numticks=6)
+        few.set_params(numticks=5)
         axis.yaxis.set_major_locator(few)
 
 

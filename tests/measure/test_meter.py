@@ -20,6 +20,7 @@ from iqrl.parts.networks import Network, Output
 from iqrl.parts.replay import Transition, pack, unpack
 from iqrl.settings import resolve
 from iqrl.tasks import make_task
+from iqrl.training.checkpoint import load_state, save_state
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import driver_of
 
@@ -189,18 +190,26 @@ SMALL = {"steps": 900, "period": 300, "seeds": 2, "learning_starts": 200, "targe
 MEASURED = {"measure_every": 1, "measure_sample": 0, "measure_recent": 256, "measure_reservoir": 64}
 
 
-def rows_of(driver, stops=(300, 600, 900)):
-    state, advance = jax.jit(driver.init)(), jax.jit(driver.advance)
-    measured = []
+def rows_of(start, advance, stops=(300, 600, 900)):
+    state, measured = start, []
     for stop in stops:
         state, period = advance(state, stop)
         measured.append(jax.device_get(period.measured))
     return state, measured
 
 
+def program(driver):
+    return jax.jit(driver.init)(), jax.jit(driver.advance)
+
+
 @functools.cache
-def carried(method):
-    return rows_of(driver_of(resolve("CartPole-v0", method, **SMALL, **MEASURED)))
+def carrying_program():
+    return program(driver_of(resolve("CartPole-v0", "iq", **SMALL, **MEASURED)))
+
+
+@functools.cache
+def carried():
+    return rows_of(*carrying_program())
 
 
 class Recomputing(InterferenceMeter):
@@ -211,11 +220,11 @@ class Recomputing(InterferenceMeter):
 
 def test_errors_carried_from_update_to_update_equal_those_computed_anew():
     """The window of 256 has gone round three times by then, and contexts have been relabelled."""
-    state, measured = carried("iq")
+    state, measured = carried()
     driver = driver_of(resolve("CartPole-v0", "iq", **SMALL, **MEASURED))
     assert driver.meter.carries
     fields = {field.name: getattr(driver.meter, field.name) for field in dataclasses.fields(driver.meter)}
-    plain, measured_anew = rows_of(dataclasses.replace(driver, meter=Recomputing(**fields)))
+    plain, measured_anew = rows_of(*program(dataclasses.replace(driver, meter=Recomputing(**fields))))
     for carried_row, row in zip(measured, measured_anew, strict=True):
         for name in carried_row:
             np.testing.assert_allclose(carried_row[name], row[name], rtol=2e-4, atol=2e-6, err_msg=name)
@@ -224,8 +233,19 @@ def test_errors_carried_from_update_to_update_equal_those_computed_anew():
     assert plain.meter.errors.shape == (2, 0)
 
 
+def test_a_measured_run_goes_on_bit_for_bit_from_its_checkpoint(tmp_path):
+    start, advance = carrying_program()
+    state, measured = rows_of(start, advance, (300, 600))
+    save_state(tmp_path / "state", jax.device_get(state), "run")
+    loaded = load_state(tmp_path / "state", jax.eval_shape(lambda: state), "run")
+    final, rest = rows_of(loaded, advance, (900,))
+    whole, rows = carried()
+    for a, b in zip(jax.tree.leaves((final, measured + rest)), jax.tree.leaves((whole, rows)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_what_is_carried_is_the_error_of_the_network_as_it_is():
-    state, _ = carried("iq")
+    state, _ = carried()
     run = resolve("CartPole-v0", "iq", **SMALL, **MEASURED)
     agent = build_agent(run, make_task(run))
     for seed in range(2):
@@ -239,7 +259,7 @@ def test_measuring_changes_nothing_but_rounding():
     run = resolve("CartPole-v0", "iq", **SMALL)
     driver = driver_of(run)
     plain, _ = jax.jit(driver.advance)(jax.jit(driver.init)(), 900)
-    state, _ = carried("iq")
+    state, _ = carried()
     np.testing.assert_allclose(state.env.obs, plain.env.obs, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(state.agent.replay, plain.agent.replay, rtol=1e-4, atol=1e-5)
     for a, b in zip(jax.tree.leaves(state.agent.params), jax.tree.leaves(plain.agent.params), strict=True):
@@ -247,7 +267,7 @@ def test_measuring_changes_nothing_but_rounding():
 
 
 def test_recent_transitions_are_the_last_ones_in_the_ring_and_the_reservoir_holds_earlier_ones():
-    state, _ = carried("iq")
+    state, _ = carried()
     newest = state.meter.recent[:, (900 - 1) % 256]
     np.testing.assert_array_equal(newest, state.agent.replay[:, (900 - 1) % 100, : newest.shape[1]])
     in_recent = (state.meter.reservoir[:, :, None] == state.meter.recent[:, None]).all(-1).any(-1).mean(-1)
@@ -260,7 +280,7 @@ def test_aei_is_zero_without_a_learning_rate(every):
     """With several chunks in the window, and in the way that carries errors on as well as in the other."""
     measuring = {"measure_every": every, "measure_sample": 0, "measure_recent": 2000}
     run = resolve("CartPole-v0", "dqn", **SMALL, **measuring, learning_rate=0.0)
-    _, measured = rows_of(driver_of(run))
+    _, measured = rows_of(*program(driver_of(run)))
     for row in measured[1:]:
         for name in ("aei", "aei_largest", "raised_share", "update_interference", "aei_contexts"):
             np.testing.assert_array_equal(row[name], 0.0, err_msg=name)
