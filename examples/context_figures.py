@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 
 import iqrl
-from iqrl.measure.context_matrix import context_matrix
-from iqrl.measure.experience import gather
+from iqrl.analysis.context_matrix import context_matrix
+from iqrl.analysis.experience import gather
 from iqrl.report.maps import plot_states
 from iqrl.report.matrices import plot_context_matrix
 

@@ -373,7 +373,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _draw_matrix(store: Any, options: argparse.Namespace, file: Any) -> dict[str, Any]:
-    from iqrl.measure.context_matrix import context_matrix
+    from iqrl.analysis.context_matrix import context_matrix
     from iqrl.report.matrices import plot_context_matrix
     from iqrl.training.loop import load
 
@@ -401,7 +401,7 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def cost(options: argparse.Namespace) -> None:
-    from iqrl.measure.cost import cost_report
+    from iqrl.analysis.cost import cost_report
     from iqrl.training.store import RunStore
 
     numbers, lines = cost_report(RunStore.open(options.run))

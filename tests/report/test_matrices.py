@@ -1,6 +1,6 @@
 import numpy as np
 
-from iqrl.measure.context_matrix import ContextMatrix
+from iqrl.analysis.context_matrix import ContextMatrix
 from iqrl.report.matrices import percent, plot_context_matrix
 from iqrl.settings import resolve
 

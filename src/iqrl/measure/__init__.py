@@ -1,1 +1,1 @@
-"""What a run did: interference, probes, cost."""
+"""What happens in a run while it is trained: interference and probes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -47,7 +48,7 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
 def _draw_seed(axis: Axes, table: pl.DataFrame) -> None:
     steps, aei, raised = (table[name].to_numpy() for name in ("step", "aei", "negative_interference"))
     axis.plot(steps, aei, color=INTERFERENCE, linewidth=1.4, label="AEI, mean over all updates")
-    raising = {"color": INTERFERENCE, "alpha": 0.25, "linewidth": 0, "label": "over those that raise the error"}
+    raising: Any = {"color": INTERFERENCE, "alpha": 0.25, "linewidth": 0, "label": "over those that raise the error"}
     axis.fill_between(steps, 0.0, raised, **raising)
     _readable_scale(axis, aei, raised)
     axis.axhline(0.0, color=INTERFERENCE, linewidth=0.6)

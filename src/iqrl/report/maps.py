@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from iqrl.analysis.experience import gather
+from iqrl.analysis.numbering import clustered
 from iqrl.errors import BadInput
-from iqrl.measure.experience import gather
 from iqrl.measure.grouping import CLUSTERS
 from iqrl.measure.neighbours import Neighbours
-from iqrl.measure.numbering import clustered
 from iqrl.report.figures import colours, drawing
 from iqrl.report.labels import distinct_labels
 from iqrl.results import Result

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from iqrl.analysis.context_matrix import ContextMatrix
 from iqrl.config import Run
-from iqrl.measure.context_matrix import ContextMatrix
 from iqrl.report.figures import drawing
 from iqrl.report.labels import common_settings
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iqrl.measure.retraining import held_fast, losses, retrainable, trained_on
+from iqrl.analysis.retraining import held_fast, losses, retrainable, trained_on
 from iqrl.parts.replay import Transition, pack
 
 

@@ -2,8 +2,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from iqrl.analysis.context_matrix import ContextMatrix, context_matrix, halves
 from iqrl.errors import BadInput
-from iqrl.measure.context_matrix import ContextMatrix, context_matrix, halves
 
 
 def itself(obs):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from iqrl.measure.experience import Experience
+from iqrl.analysis.experience import Experience
 from iqrl.parts.contexts import nearest
 from iqrl.parts.kmeans import kmeans
 from iqrl.parts.scaling import fixed

@@ -1,8 +1,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from iqrl.measure.experience import Experience
-from iqrl.measure.numbering import alike, clustered
+from iqrl.analysis.experience import Experience
+from iqrl.analysis.numbering import alike, clustered
 from iqrl.parts.contexts import Situation
 from iqrl.parts.replay import row_width
 from iqrl.tasks.cartpole import cartpole

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from iqrl.measure.flops import Image, convolution, convolved, dense, paper_flops, run_flops
+from iqrl.analysis.flops import Image, convolution, convolved, dense, paper_flops, run_flops
 from iqrl.methods import METHODS, Method, q_learner
 from iqrl.parts.networks import Network, Output
 from iqrl.tasks import make_task

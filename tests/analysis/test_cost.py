@@ -6,10 +6,10 @@ import json
 import jax
 import pytest
 
-from iqrl.measure import cost
-from iqrl.measure.compiled_flops import executions, flops_of, multiples, programs
-from iqrl.measure.cost import in_words
-from iqrl.measure.wallclock import WithoutLearning, differences, partial_programs
+from iqrl.analysis import cost
+from iqrl.analysis.compiled_flops import executions, flops_of, multiples, programs
+from iqrl.analysis.cost import in_words
+from iqrl.analysis.wallclock import WithoutLearning, differences, partial_programs
 from iqrl.settings import resolve
 from iqrl.training.loop import driver_of
 from iqrl.training.store import RunStore

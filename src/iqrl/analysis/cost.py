@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from iqrl.analysis.compiled_flops import pieces_of
+from iqrl.analysis.flops import run_flops
+from iqrl.analysis.wallclock import wallclock_split
 from iqrl.config import Run
-from iqrl.measure.compiled_flops import pieces_of
-from iqrl.measure.flops import run_flops
-from iqrl.measure.wallclock import wallclock_split
 from iqrl.training.loop import driver_of
 from iqrl.training.store import RunStore, describe
 

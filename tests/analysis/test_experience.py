@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from iqrl.analysis.experience import WALKS, gather
 from iqrl.errors import BadInput
-from iqrl.measure.experience import WALKS, gather
 from iqrl.parts.replay import unpack
 from iqrl.parts.scaling import Moments
 from iqrl.tasks.base import Task

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from iqrl.agent import Agent, AgentState
+from iqrl.analysis.experience import gather
+from iqrl.analysis.numbering import alike, clustered
+from iqrl.analysis.retraining import held_fast, losses, retrainable, trained_on
 from iqrl.errors import BadInput
-from iqrl.measure.experience import gather
-from iqrl.measure.numbering import alike, clustered
-from iqrl.measure.retraining import held_fast, losses, retrainable, trained_on
 from iqrl.results import Result
 
 FEWEST = 50

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from iqrl.analysis.flops import updates_of
 from iqrl.measure.errors import td_errors
-from iqrl.measure.flops import updates_of
 from iqrl.measure.meter import InterferenceMeter
 from iqrl.training.compilation import COMPILER_OPTIONS, enable_cache
 from iqrl.training.compiled import Carry, Driver, Noise
