@@ -10,9 +10,9 @@ import pytest
 import iqrl
 from iqrl.config import fields_of
 from iqrl.errors import BadInput
-from iqrl.explain.association import associate
+from iqrl.explain.association import Association, Correlation, associate
 from iqrl.explain.falls import find_falls
-from iqrl.explain.page import explain
+from iqrl.explain.page import association_section, explain
 from iqrl.explain.seeds import by_seed
 from iqrl.methods import METHODS, build_agent
 from iqrl.settings import resolve
@@ -325,3 +325,20 @@ def test_a_real_run():
     page = explain(result.run, result.metrics)
     assert "dqn on CartPole-v0, N=1, 2 seeds, 2,000 steps; finished." in page
     assert len(re.findall(r"^\| [01] \| \d", page, re.M)) == 2
+
+
+@pytest.mark.parametrize(
+    ("plain", "given", "words"),
+    [
+        ((-0.1, 0.2), (-0.1, 0.01), "No sign of it"),
+        ((-0.3, 0.01), (-0.2, 0.01), "Yes: the return falls"),
+        ((-0.3, 0.01), (-0.1, 0.4), "no more than high returns fall anyway"),
+        ((0.3, 0.0001), (0.1, 0.4), "No: the return rises after more interference, as low returns rise anyway"),
+        ((0.3, 0.0001), (0.2, 0.01), "The opposite"),
+    ],
+)
+def test_whether_falls_follow_interference_in_words(plain, given, words):
+    found = Association("negative_interference", 100, Correlation(*plain), Correlation(*given))
+    text = association_section(found, measured=True)
+    assert words in text
+    assert ("p < 0.001" in text) == (plain[1] < 0.001)

@@ -119,19 +119,26 @@ def association_section(association: Association | None, measured: bool) -> str:
     plain, given = association.plain, association.given_return
     numbers = (
         f"Rank correlation of {LABELS[association.measure]} with the change of the return to the next period: "
-        f"ρ = {plain.rho:.2f}, p = {plain.p:.3f} ({association.pairs:,} pairs of periods, ranks within seeds, circular "
-        f"shifts); with the return of the period itself taken out, ρ = {given.rho:.2f}, p = {given.p:.3f}."
+        f"ρ = {plain.rho:.2f}, {_p(plain.p)} ({association.pairs:,} pairs of periods, ranks within seeds, circular "
+        f"shifts); with the return of the period itself taken out, ρ = {given.rho:.2f}, {_p(given.p)}."
     )
     return f"{title}\n\n**{_in_words(association)}** {numbers}"
+
+
+def _p(p: float) -> str:
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def _in_words(association: Association) -> str:
     plain, given = association.plain, association.given_return
     if plain.p >= 0.05:
         return "No sign of it in this run as a whole."
+    by_itself = given.p < 0.05 and (given.rho > 0) == (plain.rho > 0)
+    if plain.rho > 0 and not by_itself:
+        return "No: the return rises after more interference, as low returns rise anyway."
     if plain.rho > 0:
         return "The opposite: the return rises after more interference."
-    if given.p >= 0.05 or given.rho >= 0:
+    if not by_itself:
         return "The return falls after more interference, but no more than high returns fall anyway."
     return "Yes: the return falls after more interference."
 

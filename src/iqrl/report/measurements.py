@@ -37,6 +37,8 @@ def _of_seed(rows: pl.DataFrame) -> dict[str, Any]:
     return {
         "seed": rows["seed"][0],
         **{name: _known(rows[name].drop_nans().mean()) for name in MEANS},
+        # Values of another size have errors of another size: the share of the error is what methods can be compared by.
+        "relative_interference": _known((rows["negative_interference"] / rows["squared_td_error"]).drop_nans().mean()),
         "aei_largest": _known(rows["aei_largest"].drop_nans().max()),
         # As Liu et al. do: the last half of the iterations, an iteration being a period of the curve.
         "interference_across_iterations": _known(upper_tail_mean(iterations[len(iterations) // 2 :])),
@@ -51,6 +53,7 @@ def _known(value: Any) -> float | None:
 
 COLUMNS = {
     "negative_interference": "negative interference",
+    "relative_interference": "of the TD error",
     "raised_share": "updates that raise",
     "aei_largest": "largest AEI",
     "interference_across_iterations": "across iterations",
@@ -77,6 +80,8 @@ def _cell(name: str, values: list[float | None]) -> str:
     if not known:
         return "none"
     mean = float(np.mean(known))
+    if name == "relative_interference":
+        return f"{100 * mean:.2g}%"
     return f"{mean:.0%}" if name in ("raised_share", "dormant_units") else f"{mean:.3g}"
 
 
