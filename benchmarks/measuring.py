@@ -1,9 +1,9 @@
 """What measuring interference costs, and what a sample of the window loses.
 
-    python benchmarks/measuring.py [--rounds 9] [--seeds 5]
+    python benchmarks/measuring.py [--rounds 9] [--seeds 5] [--buffer-size 100]
     python benchmarks/measuring.py --accuracy [--steps 40000]
 
-The first times IQ on CartPole-v0 with N = 100 on one core, unmeasured and measured in several ways, taking turns; each
+The first times IQ on CartPole-v0 on one core, unmeasured and measured in several ways, taking turns; each
 ratio compares with the unmeasured turn of the same round. The second trains with the same seeds, measuring the whole
 window and samples of it, and compares what each period reports.
 """
@@ -40,8 +40,8 @@ SECONDS = 0.5
 class Contestant:
     """A compiled run that is taken further in turns of about the same time."""
 
-    def __init__(self, seeds: int, settings: dict):
-        run = resolve("CartPole-v0", "iq", buffer_size=100, seeds=seeds, steps=10**8, period=10**6, **settings)
+    def __init__(self, seeds: int, size: int, settings: dict):
+        run = resolve("CartPole-v0", "iq", buffer_size=size, seeds=seeds, steps=10**8, period=10**6, **settings)
         init, self.advance, self.compile_seconds = compile_driver(driver_of(run))
         self.state, self.step, self.turn = init(), 0, 100
         self.go_on(run.learning_starts)
@@ -58,14 +58,14 @@ class Contestant:
         return 1e6 * self.go_on(self.turn) / self.turn
 
 
-def overhead(rounds: int, seeds: int) -> None:
-    contestants = {name: Contestant(seeds, settings) for name, settings in WAYS.items()}
+def overhead(rounds: int, seeds: int, size: int) -> None:
+    contestants = {name: Contestant(seeds, size, settings) for name, settings in WAYS.items()}
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     for _ in range(rounds):
         for name, contestant in contestants.items():
             times[name].append(contestant.microseconds_per_step())
     plain = times["not measured"]
-    print(f"IQ, CartPole-v0, N = 100, {seeds} seeds, one core; {rounds} rounds")
+    print(f"IQ, CartPole-v0, N = {size:,}, {seeds} seeds, one core; {rounds} rounds")
     print(f"{'':38}{'µs/step':>10}{'ratio':>10}{'lowest':>10}{'highest':>10}{'compile s':>11}")
     for name, values in times.items():
         ratios = [value / base for value, base in zip(values, plain, strict=True)]
@@ -98,13 +98,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--buffer-size", type=int, default=100)
     parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--accuracy", action="store_true")
     options = parser.parse_args()
     if options.accuracy:
         accuracy(options.steps, options.seeds)
     else:
-        overhead(options.rounds, options.seeds)
+        overhead(options.rounds, options.seeds, options.buffer_size)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # Programs compiled by one test serve the others, and the subprocesses that tests start.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{os.getuid()}")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
-# Most of the time here is compilation; programs that run for a second need not be optimised to the last.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+# Most of the time here is compilation; programs that run for a second need not be optimised.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import pytest

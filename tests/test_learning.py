@@ -4,6 +4,13 @@ import pytest
 
 import iqrl
 from iqrl.methods import METHODS
+from iqrl.training.compilation import COMPILER_OPTIONS
+
+
+@pytest.fixture(autouse=True)
+def optimised(monkeypatch):
+    """These programs run long enough to be worth it."""
+    monkeypatch.setitem(COMPILER_OPTIONS, "xla_backend_optimization_level", 1)
 
 
 def test_iq_learns_cartpole_without_replay():

@@ -200,7 +200,7 @@ def test_the_target_keeps_the_map_of_the_last_sync_or_has_the_live_one(kind):
     agent = driver_of(run_of("dsom", dsom_target=kind)).agent
     before = agent.init(jax.random.key(0))
     moved = before._replace(perception=before.perception._replace(vectors=before.perception.vectors + 1))
-    assert_same(agent._target(moved).perception, (moved if kind == "live" else before).perception)
+    assert_same(agent.target_of(moved).perception, (moved if kind == "live" else before).perception)
     assert_same(agent.sync(moved).target.perception, moved.perception)
     # What a target said is kept beside a transition only where it would say the same again.
     assert (agent.teacher.width > 0) == (kind == "synced")

@@ -16,6 +16,11 @@ from typing import Any, Literal, NoReturn
 from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of, is_union
 from iqrl.errors import BadInput, RunFailed, unknown
 
+MATRIX_OPTIONS = (
+    ("updates", 1000, "updates on one context"),
+    ("settle", 1000, "updates on all contexts before that"),
+    ("contexts", 3, "clusters of states where the agent has one context"),
+)
 DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
 
 
@@ -108,13 +113,8 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     interference.add_argument(
         "--matrix", action="store_true", help="train each run's agents on one context alone, and see the others' losses"
     )
-    interference.add_argument("--updates", type=_whole, default=1000, help="updates of that training (default: 1000)")
-    interference.add_argument(
-        "--settle", type=_whole, default=1000, help="updates on all contexts before it (default: 1000)"
-    )
-    interference.add_argument(
-        "--contexts", type=_whole, default=3, help="clusters of states where the agent has one context (default: 3)"
-    )
+    for name, default, text in MATRIX_OPTIONS:
+        interference.add_argument(f"--{name}", type=_whole, help=f"with --matrix: {text} (default: {default})")
     interference.add_argument("--map", action="store_true", help="t-SNE of the states of each run, coloured by context")
     interference.add_argument(
         "--json", action="store_true", help="print the numbers as one JSON object, last on stdout"
@@ -348,19 +348,24 @@ def interference(options: argparse.Namespace) -> None:
             f"{stores[0].path} was not measured; train with --measure-every 100, or ask for what can be found "
             f"afterwards: --matrix, --map."
         )
+    matrix_options = _matrix_options(options)
     _make_folder(options.out)
     to = Console(stderr=options.json)
     numbers: dict[str, Any] = {"runs": {}}
+    names = dict(zip(stores, measurements.names_of([store.path for store in stores]), strict=True))
     if measured:
         runs = [(store.run, table) for store, table in measured]
         measurements.print_interference(runs, to)
-        drawn = measurements.draw_measured(runs, [store.path.resolve().name for store, _ in measured], options.out)
+        drawn = measurements.draw_measured(runs, [names[store] for store, _ in measured], options.out)
         numbers["runs"] = {str(store.path): measurements.interference_of(table) for store, table in measured}
         print(*drawn, sep="\n", file=to.file)
     if options.matrix:
-        numbers["matrices"] = {str(store.path): _draw_matrix(store, options, to.file) for store in stores}
+        path_of = lambda store: options.out / f"{names[store]}-matrix.png"
+        drawn = {str(store.path): _draw_matrix(store, matrix_options, path_of(store), to.file) for store in stores}
+        numbers["matrices"] = drawn
     if options.map:
-        print(plot_runs([load(store.path) for store in stores], options.out / "contexts-map.png"), file=to.file)
+        path = options.out / f"{'-'.join(names.values())}-map.png"
+        print(plot_runs([load(store.path) for store in stores], path), file=to.file)
     if options.json:
         print(json.dumps(numbers))
 
@@ -372,13 +377,24 @@ def _make_folder(folder: Path) -> None:
         raise BadInput(f"cannot write to {folder}: {error.strerror}.") from error
 
 
-def _draw_matrix(store: Any, options: argparse.Namespace, file: Any) -> dict[str, Any]:
+def _matrix_options(options: argparse.Namespace) -> dict[str, int]:
+    from iqrl.analysis.context_matrix import check_training
+
+    given = {name: getattr(options, name) for name, _, _ in MATRIX_OPTIONS if getattr(options, name) is not None}
+    if given and not options.matrix:
+        raise BadInput(f"--{next(iter(given))} is for --matrix; give both or neither.")
+    chosen = {name: default for name, default, _ in MATRIX_OPTIONS} | given
+    check_training(**chosen)
+    return chosen
+
+
+def _draw_matrix(store: Any, training: dict[str, int], path: Path, file: Any) -> dict[str, Any]:
     from iqrl.analysis.context_matrix import context_matrix
     from iqrl.report.matrices import plot_context_matrix
     from iqrl.training.loop import load
 
-    matrix = context_matrix(load(store.path), options.updates, options.contexts, options.settle)
-    path = plot_context_matrix(matrix, store.run, options.out / f"{store.path.resolve().name}-matrix.png")
+    matrix = context_matrix(load(store.path), **training)
+    plot_context_matrix(matrix, store.run, path)
     print(f"{store.path}: change of each context's loss, mean over seeds", matrix, path, sep="\n", file=file)
     known = lambda values: [None if value != value else value for value in values]
     change = [[known(row) for row in seed] for seed in matrix.change.tolist()]
@@ -404,7 +420,10 @@ def cost(options: argparse.Namespace) -> None:
     from iqrl.analysis.cost import cost_report
     from iqrl.training.store import RunStore
 
-    numbers, lines = cost_report(RunStore.open(options.run))
+    store = RunStore.open(options.run)
+    numbers, lines = cost_report(store)
+    if store.progress != "finished":
+        lines[0] += f"; {store.progress}, and counted to its end"
     print(*lines, sep="\n", file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(numbers))

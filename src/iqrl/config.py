@@ -296,6 +296,12 @@ class Run(
             why = "sampling whole waits for a full buffer" if self.sampling == "whole" else f"n_step is {self.n_step}"
             raise BadInput(f"learning_starts is {self.learning_starts}; {why}, so it must be at least {ready}.")
 
+        learnings = self.period // self.update_every
+        if self.measure_every > learnings:
+            raise BadInput(
+                f"measure_every is {self.measure_every}, and a period of {self.period} steps has {learnings} times of "
+                f"learning; take a smaller measure_every or a longer period."
+            )
         # They are evaluated a thousand at a time.
         if self.measure_recent > 1000 and self.measure_recent % 1000:
             raise BadInput(f"measure_recent is {self.measure_recent}; above 1000 it must be a multiple of 1000.")

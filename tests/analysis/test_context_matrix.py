@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from untrained_runs import linear, untrained
 
 from iqrl.analysis.context_matrix import ContextMatrix, context_matrix, halves
 from iqrl.errors import BadInput
@@ -14,9 +15,9 @@ def nothing(obs):
     return jnp.ones_like(obs)
 
 
-def test_contexts_without_a_common_feature_do_not_touch_each_other(make_linear):
+def test_contexts_without_a_common_feature_do_not_touch_each_other():
     """With a bias, x = 1 and x = -1 are (1, 1) and (-1, 1), which are orthogonal."""
-    matrix = context_matrix(make_linear(itself), updates=400, contexts=2, settle=0, count=400)
+    matrix = context_matrix(linear(itself), updates=400, contexts=2, settle=0, count=400)
     np.testing.assert_array_equal(matrix.counts.sum(axis=1), 400)
     assert not matrix.own
     # Q is 0 and the target is 1 or -1: the Huber loss is 1/2, and nothing of it is left in the end.
@@ -25,9 +26,9 @@ def test_contexts_without_a_common_feature_do_not_touch_each_other(make_linear):
     np.testing.assert_array_equal(matrix.change[:, [0, 1], [1, 0]], 0)
 
 
-def test_states_that_look_alike_interfere_as_much_as_can_be(make_linear):
+def test_states_that_look_alike_interfere_as_much_as_can_be():
     """Learned for one as 1, the value of the other is off by 2: its loss goes from 1/2 to 3/2."""
-    matrix = context_matrix(make_linear(nothing), updates=400, contexts=2, settle=0, count=400)
+    matrix = context_matrix(linear(nothing), updates=400, contexts=2, settle=0, count=400)
     np.testing.assert_allclose(matrix.mean_change, [[-1, 2], [2, -1]], atol=0.01)
 
 
@@ -38,22 +39,22 @@ def test_what_is_trained_on_is_not_measured():
     np.testing.assert_array_equal(measured, [[0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 1, 0, 0]])
 
 
-def test_settling_comes_before_the_first_measurement(make_linear):
-    matrix = context_matrix(make_linear(itself), updates=1, contexts=2, settle=400, count=400)
+def test_settling_comes_before_the_first_measurement():
+    matrix = context_matrix(linear(itself), updates=1, contexts=2, settle=400, count=400)
     assert (matrix.loss_before < 1e-3).all()
 
 
-def test_without_a_step_nothing_changes(make_result):
-    matrix = context_matrix(make_result("iq", learning_rate=0.0), updates=5, settle=3, count=1000)
+def test_without_a_step_nothing_changes():
+    matrix = context_matrix(untrained("iq", learning_rate=0.0), updates=5, settle=3, count=1000)
     assert matrix.own
     enough = matrix.counts >= 50
     expected = np.where(enough[:, :, None] & enough[:, None], 0.0, np.nan)
     np.testing.assert_array_equal(matrix.change, expected)
 
 
-def test_contexts_with_too_few_transitions_are_left_out_and_named(make_result):
+def test_contexts_with_too_few_transitions_are_left_out_and_named():
     """No score comes to the second third of 0 … 3000."""
-    result = make_result("iq-game-score", score_low=0.0, score_high=3000.0)
+    result = untrained("iq-game-score", score_low=0.0, score_high=3000.0)
     matrix = context_matrix(result, updates=5, settle=0, count=300)
     np.testing.assert_array_equal(matrix.counts, [[300, 0, 0]] * 2)
     assert np.isfinite(matrix.change[:, 0, 0]).all()
@@ -63,9 +64,9 @@ def test_contexts_with_too_few_transitions_are_left_out_and_named(make_result):
 
 
 @pytest.mark.parametrize("method", ["stream-q", "medqn-r"])
-def test_methods_that_sample_in_other_ways(make_result, method):
+def test_methods_that_sample_in_other_ways(method):
     settings = {} if method == "stream-q" else {"sampling": "whole", "buffer_size": 8, "gradient_steps": 2}
-    matrix = context_matrix(make_result(method, **settings), updates=50, settle=0, count=600)
+    matrix = context_matrix(untrained(method, **settings), updates=50, settle=0, count=600)
     learned = matrix.change[:, range(3), range(3)]
     assert (learned[np.isfinite(learned)] < 0).all()
     assert np.isfinite(learned).any()
@@ -79,7 +80,7 @@ def test_the_mean_is_over_the_seeds_that_know():
     assert str(matrix).splitlines()[1].split() == ["context", "0", "+20.0%", "too", "few"]
 
 
-def test_what_cannot_be_is_refused(make_result):
+def test_what_cannot_be_is_refused():
     for wrong in ({"updates": 0}, {"contexts": 1}, {"settle": -1}):
-        with pytest.raises(BadInput, match="at least 1, 2 and 0"):
-            context_matrix(make_result("dqn"), **wrong)
+        with pytest.raises(BadInput, match="it must be at least"):
+            context_matrix(untrained("dqn"), **wrong)

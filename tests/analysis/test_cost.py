@@ -14,7 +14,7 @@ from iqrl.settings import resolve
 from iqrl.training.loop import driver_of
 from iqrl.training.store import RunStore
 
-PARTS = ["environment", "acting", "storing_and_clustering", "learning"]
+PARTS = ["environment", "acting", "storing_and_clustering", "learning", "measuring"]
 
 
 @functools.cache
@@ -25,7 +25,7 @@ def small(method="dqn", **settings):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    return cost.cost_report(RunStore.create(tmp_path_factory.mktemp("run"), small()))
+    return cost.cost_report(RunStore.create(tmp_path_factory.mktemp("run"), small(measure_every=50)))
 
 
 def float32(*shape):
@@ -61,9 +61,14 @@ def test_several_gradient_steps_count_as_often_as_they_are_made(report):
 def test_totals_add_up(report):
     numbers, _ = report
     pieces, one = numbers["pieces_per_seed"], numbers["flops_per_seed"]
-    assert {name: piece["times"] for name, piece in pieces.items()} == executions(driver_of(small()))
+    assert {name: piece["times"] for name, piece in pieces.items()} == executions(driver_of(small(measure_every=50)))
+    assert pieces["measuring"]["times"] == 1800 // 50
+    # Before and after: both states of 300 transitions; and s of 300 in the reservoir, with s' by the target.
+    evaluations = 4 * 300 + 3 * 300
+    assert evaluations * 2 * 4 * 64 < pieces["measuring"]["flops"] < 2 * evaluations * 2 * (4 * 64 + 64 * 2)
     assert one["compiled"] == sum(piece["flops"] * piece["times"] for piece in pieces.values())
-    assert one["ratio"] == one["compiled"] / one["formula"]
+    measuring = pieces["measuring"]["flops"] * pieces["measuring"]["times"]
+    assert one["ratio"] == pytest.approx((one["compiled"] - measuring) / one["formula"])
     assert numbers["flops_all_seeds"] == {"formula": 2 * one["formula"], "compiled": 2 * one["compiled"]}
 
 
@@ -173,7 +178,7 @@ def test_the_report_says_where_the_formula_does_not_apply(report, monkeypatch):
     monkeypatch.setattr(cost, "wallclock_split", lambda driver: dict.fromkeys(PARTS, 1.0))
     numbers, lines = cost.cost_report(small())
     assert numbers["flops_per_seed"]["formula"] is numbers["flops_per_seed"]["ratio"] is None
-    assert numbers["flops_per_seed"]["compiled"] == report[0]["flops_per_seed"]["compiled"]
+    assert numbers["pieces_per_seed"]["learning"] == report[0]["pieces_per_seed"]["learning"]
     assert any("unknown" in line for line in lines)
 
 

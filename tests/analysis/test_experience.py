@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from untrained_runs import untrained
 
 from iqrl.analysis.experience import WALKS, gather
 from iqrl.errors import BadInput
@@ -30,10 +31,10 @@ def steps_of(experience, seed=0):
     return jax.tree.map(np.asarray, unpack(jnp.asarray(experience.rows[seed]).T, experience.states.shape[-1]))
 
 
-def test_transitions_are_as_the_driver_makes_them(make_result):
+def test_transitions_are_as_the_driver_makes_them():
     """One after a time limit goes on, one after an end does not."""
     for task, last, discount in ((LIMITED, 2, 0.9), (ENDING, 3, 0.0)):
-        met = gather(make_result("dqn", task, gamma=0.9), 500)
+        met = gather(untrained("dqn", task, gamma=0.9), 500)
         assert met.rows.shape == (2, 500, 11)
         step = steps_of(met)
         np.testing.assert_array_equal(step.obs_tm1, met.states[0].T)
@@ -44,13 +45,13 @@ def test_transitions_are_as_the_driver_makes_them(make_result):
         np.testing.assert_allclose(step.discount_t, np.where(step.over, discount, 0.9))
 
 
-def test_a_time_limit_is_an_end_where_the_run_has_it_so(make_result):
-    step = steps_of(gather(make_result("dqn", LIMITED, gamma=0.9, bootstrap_time_limit=False), 300))
+def test_a_time_limit_is_an_end_where_the_run_has_it_so():
+    step = steps_of(gather(untrained("dqn", LIMITED, gamma=0.9, bootstrap_time_limit=False), 300))
     np.testing.assert_allclose(step.discount_t, np.where(step.over, 0.0, 0.9))
 
 
-def test_situations_have_the_start_and_the_score(make_result):
-    met = gather(make_result("dqn", ENDING, gamma=0.9), 500)
+def test_situations_have_the_start_and_the_score():
+    met = gather(untrained("dqn", ENDING, gamma=0.9), 500)
     obs, first, score = met.situations
     np.testing.assert_array_equal(first[..., 0], obs[..., 0])
     assert not first[..., 1].any()
@@ -60,8 +61,8 @@ def test_situations_have_the_start_and_the_score(make_result):
     assert len(np.unique(score[obs[..., 1] == 3])) > 1
 
 
-def test_seeds_and_draws_differ_and_are_repeated(make_result):
-    result = make_result("dqn", ENDING, gamma=0.9)
+def test_seeds_and_draws_differ_and_are_repeated():
+    result = untrained("dqn", ENDING, gamma=0.9)
     met = gather(result, 300)
     np.testing.assert_array_equal(met.rows, gather(result, 300).rows)
     assert not np.isin(met.rows[0, :, 0], met.rows[1, :, 0]).any()
@@ -70,8 +71,8 @@ def test_seeds_and_draws_differ_and_are_repeated(make_result):
     assert len(np.unique(gather(result, 150 * WALKS).rows[0], axis=0)) > 100 * WALKS
 
 
-def test_every_share_of_random_actions_is_there(make_result):
-    result = make_result("dqn", ENDING, gamma=0.9)
+def test_every_share_of_random_actions_is_there():
+    result = untrained("dqn", ENDING, gamma=0.9)
     greedy = gather(result, 10_000).rows[..., -1]
     # Half of the random actions are greedy by chance; ε is 0.51 in the mean.
     assert abs(greedy.mean() - (1 - 0.51 / 2)) < 0.01
@@ -82,9 +83,9 @@ def test_every_share_of_random_actions_is_there(make_result):
 
 
 @pytest.mark.parametrize("method", ["iq", "iq-initial-states", "iq-game-score"])
-def test_contexts_are_those_of_the_agent(make_result, method):
+def test_contexts_are_those_of_the_agent(method):
     settings = {"score_high": 10.0} if method == "iq-game-score" else {}
-    result = make_result(method, ENDING, gamma=0.9, **settings)
+    result = untrained(method, ENDING, gamma=0.9, **settings)
     met, agent = gather(result, 300), result.agents[1]
     _, first, score = (np.asarray(part[1]) for part in met.situations)
     step = steps_of(met, seed=1)
@@ -95,8 +96,8 @@ def test_contexts_are_those_of_the_agent(make_result, method):
     assert len(np.unique(met.contexts)) > 1
 
 
-def test_n_step_transitions_are_joined_and_keep_their_first_state(make_result):
-    met = gather(make_result("dqn", ENDING, gamma=0.5, n_step=2), 500)
+def test_n_step_transitions_are_joined_and_keep_their_first_state():
+    met = gather(untrained("dqn", ENDING, gamma=0.5, n_step=2), 500)
     step = steps_of(met)
     np.testing.assert_array_equal(step.obs_tm1, met.states[0].T)
     ends, last = step.obs_tm1[1] == 2, step.obs_tm1[1] == 3
@@ -106,9 +107,9 @@ def test_n_step_transitions_are_joined_and_keep_their_first_state(make_result):
     assert set(later[~last]) == {1.0, 2.0}
 
 
-def test_rewards_are_on_the_learners_scale(make_result):
+def test_rewards_are_on_the_learners_scale():
     """The running return of this agent has a variance of 4."""
-    result = make_result("stream-q", ENDING, gamma=0.9)
+    result = untrained("stream-q", ENDING, gamma=0.9)
     sight = result.agent_state.perception
     moments = Moments(jnp.full(2, 1e5), jnp.zeros((2, 1)), jnp.full((2, 1), 4e5))
     state = result.agent_state._replace(perception=sight._replace(traces=moments))
@@ -116,8 +117,8 @@ def test_rewards_are_on_the_learners_scale(make_result):
     np.testing.assert_allclose(step.r_t, (1 + step.a_tm1) / 2, rtol=1e-3)
 
 
-def test_what_cannot_be_is_refused(make_result):
-    result = make_result("dqn", ENDING, gamma=0.9)
+def test_what_cannot_be_is_refused():
+    result = untrained("dqn", ENDING, gamma=0.9)
     with pytest.raises(BadInput, match="count is 0"):
         gather(result, 0)
     with pytest.raises(BadInput, match="from low to high"):

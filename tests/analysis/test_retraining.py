@@ -3,6 +3,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from untrained_runs import untrained
 
 from iqrl.analysis.retraining import held_fast, losses, retrainable, trained_on
 from iqrl.parts.replay import Transition, pack
@@ -29,10 +30,10 @@ def training(result):
     return jax.jit(lambda rows, members: trained_on(agent, first_seed(result), rows, members, 999, uniforms).params)
 
 
-def test_only_members_are_learned_from(make_result):
+def test_only_members_are_learned_from():
     """What the others are makes no difference."""
     members = jnp.arange(12) < 5
-    train = partial(training(make_result("dqn")), members=members)
+    train = partial(training(untrained("dqn")), members=members)
     rows = rows_of(12)
     same = jax.tree.map(np.array_equal, train(rows), train(rows.at[5:].set(7.0)))
     other = jax.tree.map(np.array_equal, train(rows), train(rows.at[4].set(7.0)))
@@ -40,19 +41,19 @@ def test_only_members_are_learned_from(make_result):
     assert not any(jax.tree.leaves(other))
 
 
-def test_no_trace_runs_from_one_row_to_the_next(make_result):
+def test_no_trace_runs_from_one_row_to_the_next():
     everything = rows_of(12), jnp.ones(12, bool)
-    short, long = (training(make_result("stream-q", trace_decay=decay))(*everything) for decay in (0.0, 0.8))
+    short, long = (training(untrained("stream-q", trace_decay=decay))(*everything) for decay in (0.0, 0.8))
     for a, b in zip(jax.tree.leaves(short), jax.tree.leaves(long), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_the_target_stands_still_also_where_the_method_has_none(make_result):
+def test_the_target_stands_still_also_where_the_method_has_none():
     """The loss by hand: Huber of Q(s, 0) - (1 + 0.9 max Q⁻(s', ·))."""
-    result, rows = make_result("stream-q"), rows_of(12)
+    result, rows = untrained("stream-q"), rows_of(12)
     state, agent = first_seed(result), retrainable(result)
     moved = jax.tree.map(lambda leaf: leaf + 0.1, state.params)
     ask = jax.jit(lambda params, obs: agent.network.apply(params, agent.perception.encode(state.perception, obs)).q[0])
     for row, loss in zip(rows, jax.jit(partial(losses, agent))(moved, state, rows), strict=True):
         error = ask(moved, row[:4])[0] - 1 - 0.9 * ask(state.params, row[4:8]).max()
-        np.testing.assert_allclose(loss, 0.5 * error**2 if abs(error) < 1 else abs(error) - 0.5, rtol=1e-4)
+        np.testing.assert_allclose(loss, 0.5 * error**2 if abs(error) < 1 else abs(error) - 0.5, rtol=1e-3)

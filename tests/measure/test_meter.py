@@ -60,10 +60,14 @@ def linear_meter(run, agent):
     return InterferenceMeter(run, agent, held_out, contexts, td_errors(agent))
 
 
-def measured_update(learning_rate=LEARNING_RATE, **settings):
-    """Both transitions are seen, s1 -> s0 last, and one update is made on that one."""
-    run, agent = linear_agent(learning_rate, measure_every=1, **settings)
+def measured_update(**settings):
+    """Both transitions are seen, s1 -> s0 last, and one update is made on that one: its report and θ after it."""
+    run, agent = linear_agent(measure_every=1, **settings)
     meter = linear_meter(run, agent)
+    return jax.jit(lambda: _measured_update(agent, meter))()  # at once: one by one, each operation would be compiled
+
+
+def _measured_update(agent, meter):
     state = agent.init(jax.random.key(0))
     readings = meter.init(state)
     for t, step in enumerate([transition(S0, 1.0, S1), transition(S1, 2.0, S0)]):
@@ -71,7 +75,7 @@ def measured_update(learning_rate=LEARNING_RATE, **settings):
         state, seen = agent.observe(state, step, *situations, jnp.int32(t))
         readings = meter.note(readings, state, seen, jnp.int32(t), jnp.float32([0.5]))
     after, _ = agent.learn(state, jnp.int32(1), jnp.zeros(agent.learn_draws))
-    return meter, meter.read(readings, state, after, jnp.int32(1)), after
+    return meter.report(meter.read(readings, state, after, jnp.int32(1)), after, jnp.int32(2))[1], after.params
 
 
 @pytest.mark.parametrize("settings", [{"measure_sample": 0}, {"measure_sample": 2}], ids=["all, carried", "a sample"])
@@ -82,9 +86,8 @@ def test_aei_of_two_states_is_the_hand_computed_one(settings):
     The update on B adds 0.1 · 2 · (1, 1) to w: Q(s0) = 0.7, Q(s1) = 0.65.
     After: δ_A = 1 + 0.325 - 0.7 = 0.625; δ_B = 2 + 0.35 - 0.65 = 1.7.
     """
-    meter, state, after = measured_update(**settings)
-    np.testing.assert_allclose(after.params, [0.7, -0.05], rtol=1e-6)
-    _, columns = meter.report(state, after, jnp.int32(2))
+    columns, params = measured_update(**settings)
+    np.testing.assert_allclose(params, [0.7, -0.05], rtol=1e-6)
     assert columns["aei"] == pytest.approx((0.0 + 1.7**2 - 2.0**2) / 2, rel=1e-5)
     assert columns["squared_td_error"] == pytest.approx((0.625**2 + 2.0**2) / 2, rel=1e-5)
     np.testing.assert_allclose(columns["aei_contexts"], [0.0, 1.7**2 - 2.0**2], atol=1e-5)
@@ -95,23 +98,25 @@ def test_aei_of_two_states_is_the_hand_computed_one(settings):
 def test_update_interference_holds_the_target_fast():
     """With Q(s1) and Q(s0) of before in the target: δ_A = 1 + ½·¼ - 0.7 = 0.425, δ_B = 2 + ½·½ - 0.65 = 1.6: both
     errors fell. From a negative reward the same update goes the other way and raises A's."""
-    meter, state, after = measured_update()
-    assert meter.report(state, after, jnp.int32(2))[1]["update_interference"] == 0.0
+    assert measured_update()[0]["update_interference"] == 0.0
     run, agent = linear_agent(measure_every=1, measure_reservoir=2)
-    meter = linear_meter(run, agent)
-    before = agent.init(jax.random.key(0))
-    state = meter.init(before)
-    for t, step in enumerate([transition(S0, 1.0, S1), transition(S1, 0.0, S0)]):
-        state = meter.note(state, before, step, jnp.int32(t), jnp.float32([0.5]))
-    # w moves to (0, -¼): Q(s0) = 0, Q(s1) = -¼. With the old target, δ_A = 1.125 - 0 and δ_B = 0.25 + 0.25.
-    after = before._replace(params=jnp.float32([0.0, -0.25]))
-    columns = meter.report(meter.read(state, before, after, jnp.int32(1)), after, jnp.int32(2))[1]
+    columns = jax.jit(lambda: _moved_against(agent, linear_meter(run, agent)))()
     then, now = 0.625**2 + 0.0**2, 1.125**2 + 0.5**2
     assert columns["update_interference"] == pytest.approx((now - then) / 2, rel=1e-5)
     # AEI bootstraps with the network itself: δ_A = 1 + ½·(-¼) - 0 and δ_B = 0 + 0 + ¼.
     assert columns["aei"] == pytest.approx((0.875**2 + 0.25**2 - then) / 2, rel=1e-5)
     assert columns["negative_interference"] == pytest.approx(float(columns["aei"]), rel=1e-6)
     assert columns["raised_share"] == 1.0
+
+
+def _moved_against(agent, meter):
+    before = agent.init(jax.random.key(0))
+    state = meter.init(before)
+    for t, step in enumerate([transition(S0, 1.0, S1), transition(S1, 0.0, S0)]):
+        state = meter.note(state, before, step, jnp.int32(t), jnp.float32([0.5]))
+    # w moves to (0, -¼): Q(s0) = 0, Q(s1) = -¼. With the old target, δ_A = 1.125 - 0 and δ_B = 0.25 + 0.25.
+    after = before._replace(params=jnp.float32([0.0, -0.25]))
+    return meter.report(meter.read(state, before, after, jnp.int32(1)), after, jnp.int32(2))[1]
 
 
 def test_an_end_of_an_episode_is_not_bootstrapped():
@@ -125,7 +130,7 @@ def test_many_rows_are_evaluated_in_chunks_with_the_same_result():
     _, agent = linear_agent()
     q = agent.init(jax.random.key(0)).q_function
     rewards = np.random.default_rng(0).normal(size=3 * CHUNK)
-    rows = jnp.stack([pack(transition(S0, 0.0, S1))] * len(rewards)).at[:, 5].set(rewards)
+    rows = jnp.tile(pack(transition(S0, 0.0, S1)), (len(rewards), 1)).at[:, 5].set(rewards)
     errors = td_errors(agent)
     np.testing.assert_array_equal(in_chunks(errors)(q, q, rows), errors(q, q, rows))
     chunk, start = chunk_around(rows, jnp.int32(CHUNK + 7))

@@ -31,10 +31,10 @@ def test_every_transition_stays_in_the_reservoir_with_the_same_probability():
     assert all(len(set(row)) == capacity for row in kept[:100, :, 0])
 
 
-sizes = st.sampled_from([1, 2, 7, 100, 300])
+sizes = st.sampled_from([1, 7, 100])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sizes, sizes, st.integers(0, 2**31 - 2))
 def test_a_sample_is_spread_over_the_rows_in_use(capacity, count, t):
     rows = jnp.arange(capacity, dtype=jnp.float32)[:, None]

@@ -81,10 +81,7 @@ def context_matrix(
     two syncs of a target. A target that has just moved leaves an error that all states share, above all where γ is 1;
     any training lessens it everywhere, and 0 shows how much that hides.
     """
-    if min(updates, contexts - 1, settle + 1) < 1:
-        raise BadInput(
-            f"updates is {updates}, contexts {contexts} and settle {settle}; they must be at least 1, 2 and 0."
-        )
+    check_training(updates, contexts, settle)
     own, k = result.agent.contexts.count > 1, result.agent.contexts.count
     experience = gather(result, count, seed=seed)
     labels, numbers = alike(experience, k) if own else clustered(experience.states, result.task, contexts, seed)
@@ -92,6 +89,12 @@ def context_matrix(
     in_turn = jax.jit(partial(jax.lax.map, lambda given: _of_seed(training, numbers.shape[1], *given)))
     loss, counts = map(np.asarray, in_turn((result.agent_state, experience.rows, labels)))
     return ContextMatrix(*_compared(loss, counts), counts, numbers, own)
+
+
+def check_training(updates: int, contexts: int, settle: int) -> None:
+    for name, value, least in (("updates", updates, 1), ("contexts", contexts, 2), ("settle", settle, 0)):
+        if value < least:
+            raise BadInput(f"{name} is {value}; it must be at least {least}.")
 
 
 class _Training(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from iqrl.config import Consolidation, Contexts, Normalisation, Run
 from iqrl.errors import BadInput
 from iqrl.explain.case import Case, follows
-from iqrl.explain.movements import strongest_conflict
+from iqrl.explain.movements import INTERFERENCE, strongest_conflict
 from iqrl.explain.seeds import SeedMetrics, last_share, mean_known
 from iqrl.explain.words import listing, number, percent
 from iqrl.parts.replay import row_width
@@ -50,7 +50,9 @@ def larger_memory(case: Case) -> str | None:
         most = LARGE_BUFFER if case.run.sampling == "uniform" else case.run.learning_starts
         size = max(min(max(10 * case.run.buffer_size, 100), most), case.run.buffer_size)
         options = [f"{flag}{_cost(case.run, size)}" for flag in case.offers(buffer_size=size)]
-    if case.seeds[0].heads == 1 and not case.has(Consolidation):
+    if case.has(Contexts) and case.run.contexts == 1:
+        options.append("`--contexts 3`, a head per context")
+    elif case.seeds[0].heads == 1 and not case.has(Consolidation):
         options.append("`--method iq` or `--method medqn-r`, which keep what was learned without a larger buffer")
     if not options:
         return None
@@ -58,7 +60,7 @@ def larger_memory(case: Case) -> str | None:
 
 
 def _evidence(case: Case) -> str:
-    parts = [case.interference_counted] if case.comparable else []
+    parts = [case.coincidence.in_words] if case.coincidence and case.coincidence.stands_out else []
     if case.association is not None and follows(case.association):
         parts.append(f"over all periods the return falls after it, ρ = {case.association.plain.rho:.2f}")
     return "; ".join(parts)
@@ -80,9 +82,10 @@ def contexts_for_conflicts(case: Case) -> str | None:
     if not found or (worst := min(found, key=lambda pair: pair[0].cosine))[0].cosine >= CONFLICT:
         return None
     (i, j), cosine = worst[0]
+    flag = "--contexts 3" if case.has(Contexts) else "--method iq"
     return (
         f"**Contexts pull a single head in opposite directions**: the TD gradients of contexts {i} and {j} have "
-        f"a cosine of {cosine:.2f} (seed {worst[1]}, mean over the last half). Try `--method iq`, a head per context."
+        f"a cosine of {cosine:.2f} (seed {worst[1]}, mean over the last half). Try `{flag}`, a head per context."
     )
 
 
@@ -204,12 +207,12 @@ def lighter_regulariser(case: Case) -> str | None:
 
 
 def not_interference(case: Case) -> str | None:
-    if not case.measured or not case.comparable or case.interference_stands_out:
+    if case.coincidence is None or case.interference_stands_out:
         return None
-    moved = dict.fromkeys(it.label for found in case.studies for it in found.before + found.during)
-    rest = f"What did move: {listing(list(moved))}." if moved else "Nothing else that was measured moved either."
-    ranks = ", and over all periods the return does not fall after it" if case.association else ""
-    return f"**Interference is not what the measurements point to**: {case.interference_counted}{ranks}. {rest}"
+    labels = dict.fromkeys(it.label for found in case.studies for it in found.before + found.during)
+    moved = [label for label in labels if label not in INTERFERENCE.values()]
+    rest = f"What did move: {listing(moved)}." if moved else "Nothing else that was measured moved either."
+    return f"**Interference does not stand out**: {case.coincidence.in_words}. {rest}"
 
 
 RULES: tuple[Callable[[Case], str | None], ...] = (

@@ -20,7 +20,7 @@ from iqrl.explain.seeds import SeedMetrics
 
 MEASURES = ("negative_interference", "update_interference")
 PERMUTATIONS = 2000
-PAIRS_NEEDED = 8
+PAIRS_NEEDED = 20
 
 
 class Correlation(NamedTuple):
@@ -46,8 +46,8 @@ def associate(seeds: list[SeedMetrics]) -> Association | None:
     pairs = sum(len(x) for x, _, _ in ranked)
     if pairs < PAIRS_NEEDED:
         return None
-    plain = _correlate([(x, y) for x, y, _ in ranked])
-    given_return = _correlate([(_without(x, level), _without(y, level)) for x, y, level in ranked])
+    plain = correlate([(x, y) for x, y, _ in ranked])
+    given_return = correlate([(_without(x, level), _without(y, level)) for x, y, level in ranked])
     return Association(measure, pairs, plain, given_return) if plain and given_return else None
 
 
@@ -66,7 +66,8 @@ def _without(values: np.ndarray, other: np.ndarray) -> np.ndarray:
     return values - other * (float(values @ other) / size) if size else values
 
 
-def _correlate(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Correlation | None:
+def correlate(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Correlation | None:
+    """Of two series per seed, each with mean 0; None if one of them never changes."""
     norm = np.sqrt(sum(float(x @ x) for x, _ in pairs) * sum(float(y @ y) for _, y in pairs))
     if norm < 1e-9:
         return None  # something never changed

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from iqrl.config import COMMON, Run, fields_of
 from iqrl.errors import BadInput
 from iqrl.explain.association import Association
+from iqrl.explain.coincidence import Coincidence
 from iqrl.explain.movements import Study
 from iqrl.explain.seeds import SeedMetrics
-from iqrl.explain.words import count
 from iqrl.methods import Method, find_method
 
 
@@ -24,6 +24,7 @@ class Case(NamedTuple):
     seeds: list[SeedMetrics]
     studies: list[Study]
     association: Association | None
+    coincidence: Coincidence | None
 
     @property
     def method(self) -> Method | None:
@@ -56,26 +57,9 @@ class Case(NamedTuple):
         return "aei" in self.seeds[0].columns
 
     @property
-    def comparable(self) -> int:
-        """How many falls have a past to compare with."""
-        return sum(found.compared > 0 for found in self.studies)
-
-    @property
-    def falls_with_interference(self) -> int:
-        return sum(found.interference_before or found.interference_during for found in self.studies)
-
-    @property
-    def interference_counted(self) -> str:
-        """With how many falls it rose, in words."""
-        before = sum(found.interference_before for found in self.studies)
-        during = sum(found.interference_during for found in self.studies)
-        falls = count(self.comparable, "fall")
-        return f"it was raised before {before} and during {during} of {falls} with enough history"
-
-    @property
     def interference_stands_out(self) -> bool:
-        """It rose with at least half of the comparable falls, or the return falls after it."""
-        return 2 * self.falls_with_interference >= max(self.comparable, 1) or follows(self.association)
+        """It is high where the return falls, or the return falls after it; more than chance has it."""
+        return bool(self.coincidence and self.coincidence.stands_out) or follows(self.association)
 
 
 def follows(association: Association | None) -> bool:

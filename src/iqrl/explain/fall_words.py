@@ -58,8 +58,8 @@ def _return_at(seed: SeedMetrics, index: int) -> str:
 def movements(found: Study) -> list[str]:
     if not found.compared:
         return [
-            f"Too little history to say what moved: {count(int(found.past.sum()), 'period')} between the end of ε's "
-            f"decay and this fall, and {PAST_NEEDED} are needed."
+            f"Too little history to say what moved: {count(int(found.past.sum()), 'period')} with measurements "
+            f"between the end of ε's decay and this fall, and {PAST_NEEDED} are needed."
         ]
     before = f"Before it, in the period up to step {found.seed.steps[found.fall.last_high]:,}"
     during = f"During it, {_falling_steps(found)}"
@@ -76,26 +76,29 @@ def _moved_text(when: str, moved: Sequence[Movement], compared: int) -> str:
 
 def _spreads(moved: Movement) -> str:
     spreads = abs(moved.spreads)
+    if spreads >= 1000:
+        return "more than 1,000 spreads"
     return f"{spreads:.1f} spreads" if spreads < 10 else f"{spreads:,.0f} spreads"
 
 
 def contexts(found: Study) -> list[str]:
     """One item on the contexts while the return fell, if anything is known of them."""
     seed, fall, parts = found.seed, found.fall, []
-    if rise := steepest_rise(seed, fall):
+    rise = steepest_rise(seed, fall)
+    if rise and rise.change > 0:
         parts.append(
-            f"updates raised the TD error most in context {rise.context}, by {number(rise.change)} each on average, "
-            f"{percent(rise.share)} of the rise over all contexts"
+            f"updates raised the squared TD error most in context {rise.context}, by {number(rise.change)} an update "
+            f"on average, {percent(rise.share)} of the rise over all contexts"
         )
-    elif "aei_contexts" in seed.columns:
-        parts.append("updates raised the TD error of no context on average")
+    elif rise:
+        parts.append("updates raised the squared TD error of no context on average")
     for shift in shifts(found):
         what = "emptied" if shift.now < shift.usual else "took over"
         parts.append(f"context {shift.context} {what}, {percent(shift.usual)} of the steps → {percent(shift.now)}")
     if conflict := strongest_conflict(seed, fall.falling):
         (i, j), cosine = conflict
         how = "pulled against each other most" if cosine < 0 else "agreed least"
-        parts.append(f"the TD gradients of contexts {i} and {j} {how}, cosine {cosine:.2f}")
+        parts.append(f"the TD gradients of contexts {i} and {j} {how}, cosine {number(round(cosine, 2) + 0.0)}")
     return [f"Contexts, {_falling_steps(found)}: {'; '.join(parts)}."] if parts else []
 
 

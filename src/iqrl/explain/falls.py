@@ -10,7 +10,8 @@ looked for only where there is something to fall from:
 - the *exploring* periods are those that ended with ε ≥ 0.5, or the very first; their mean return is the
   exploring level; the *usual change* is the median absolute change from one period to the next;
 - the *bar* is the exploring level plus 3 usual changes; a seed *learned* if three successive returns
-  after the exploring ones have a median above the bar, and its falls begin above it;
+  after the exploring ones have a median above the bar, and its falls begin above it, or go lower than the
+  one before;
 - a seed may have learned before its first period ended, and never rise above it: if the medians of
   three span more than 6 usual changes, its falls count that begin after ε has finished decaying.
 """
@@ -75,11 +76,20 @@ def course_of(seed: SeedMetrics, drop: float) -> Course:
     falls = find_falls(seed.returns, drop * float(np.ptp(points)))
     medians = np.median(np.lib.stride_tricks.sliding_window_view(later, 3), axis=1)
     if medians.max() > bar:
-        return Course("learned", level, change, bar, [fall for fall in falls if seed.returns[fall.peak] > bar])
+        return Course("learned", level, change, bar, _from_what_was_learned(seed.returns, falls, bar))
     settled = [fall for fall in falls if seed.settled[fall.peak]]
     if settled and np.ptp(medians) > SPAN * change:
         return Course("learned", level, change, bar, settled)
     return Course("unlearned", level, change, bar, [])
+
+
+def _from_what_was_learned(returns: np.ndarray, falls: list[Fall], bar: float) -> list[Fall]:
+    """Those that begin above the bar, and those that end below the last one's lowest point: relapses."""
+    kept: list[Fall] = []
+    for fall in falls:
+        if returns[fall.peak] > bar or (kept and returns[fall.trough] < returns[kept[-1].trough]):
+            kept.append(fall)
+    return kept
 
 
 def exploring_periods(seed: SeedMetrics) -> np.ndarray:

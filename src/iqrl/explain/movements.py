@@ -1,8 +1,9 @@
 """What moved before a fall and during it, compared with the seed's own past.
 
-The past of a fall is every period of that seed before the last high one, after learning had started
-and ε had finished decaying. A measurement moved if it lies further than 3 spreads from its median
-there, the spread being the median absolute deviation, scaled to a standard deviation.
+The past of a fall is the last 20 periods of that seed before the last high one, after learning had
+started and ε had finished decaying: not all of them, because much drifts as values grow. A measurement
+moved if it lies further than 3 spreads from its median there, the spread being the median absolute
+deviation, scaled to a standard deviation. What never varied in the past has no spread, and is not compared.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 from iqrl.explain.falls import Fall
 from iqrl.explain.seeds import SeedMetrics, mean_known
 
-PAST_NEEDED = 5
+PAST, PAST_NEEDED = 20, 5
+"""periods of the past that are compared with, at most and at least"""
 MOVED = 3.0
 SMALLEST_SPREAD = 0.01
 """of the median: less is no movement, however still the past was"""
@@ -36,6 +38,12 @@ OTHERS = {
     "centroid_movement": "largest movement of a centroid",
 }
 LABELS = INTERFERENCE | OTHERS
+
+
+def last_settled(seed: SeedMetrics, before: int) -> np.ndarray:
+    """[P]: the last settled periods before that one."""
+    earlier = seed.settled & (np.arange(len(seed.steps)) < before)
+    return earlier & (np.cumsum(earlier[::-1])[::-1] <= PAST)
 
 
 class Movement(NamedTuple):
@@ -60,27 +68,20 @@ class Study(NamedTuple):
     during: list[Movement]
     """in the mean of the periods in which it fell"""
 
-    @property
-    def interference_before(self) -> bool:
-        return _interference_rose(self.before)
-
-    @property
-    def interference_during(self) -> bool:
-        return _interference_rose(self.during)
-
-
-def _interference_rose(moved: list[Movement]) -> bool:
-    return any(it.label in INTERFERENCE.values() and it.spreads > 0 for it in moved)
-
 
 def study(seed: SeedMetrics, fall: Fall) -> Study:
-    past = seed.settled & (np.arange(len(seed.steps)) < fall.last_high)
+    past = last_settled(seed, fall.last_high)
     measured = measurements(seed)
     before = {label: float(values[fall.last_high]) for label, values in measured.items()}
     during = {label: float(mean_known(values[fall.falling])) for label, values in measured.items()}
-    enough = {label: values[past] for label, values in measured.items() if _known(values[past]) >= PAST_NEEDED}
+    enough = {label: values[past] for label, values in measured.items() if comparable(values[past])}
     moved = lambda now: _moved(enough, now)
     return Study(seed, fall, past, len(enough), moved(before), moved(during))
+
+
+def comparable(past: np.ndarray) -> bool:
+    known = past[np.isfinite(past)]
+    return len(known) >= PAST_NEEDED and bool(np.ptp(known) > 0)
 
 
 def measurements(seed: SeedMetrics) -> dict[str, np.ndarray]:
@@ -94,21 +95,19 @@ def measurements(seed: SeedMetrics) -> dict[str, np.ndarray]:
     return found
 
 
-def _known(values: np.ndarray) -> int:
-    return int(np.isfinite(values).sum())
-
-
 def _moved(past: dict[str, np.ndarray], now: dict[str, float]) -> list[Movement]:
-    compared = [_compare(label, past[label], now[label]) for label in past]
+    compared = [Movement(label, *compare(past[label], now[label])) for label in past]
     return sorted((it for it in compared if abs(it.spreads) > MOVED), key=lambda it: -abs(it.spreads))
 
 
-def _compare(label: str, past: np.ndarray, now: float) -> Movement:
+def compare(past: np.ndarray, now: float) -> tuple[float, float, float]:
+    """The usual value, the one now, and how many spreads lie between them."""
     known = past[np.isfinite(past)]
     usual = float(np.median(known))
-    spread = 1.4826 * float(np.median(np.abs(known - usual)))
-    least = max(SMALLEST_SPREAD * abs(usual), 1e-30)
-    return Movement(label, usual, now, (now - usual) / max(spread, least))
+    distances = np.abs(known - usual)
+    # Where most values are the same, the median distance is 0 and the mean one is not.
+    spread = max(1.4826 * float(np.median(distances)), 1.2533 * float(np.mean(distances)))
+    return usual, now, (now - usual) / max(spread, SMALLEST_SPREAD * abs(usual))
 
 
 # Contexts
@@ -135,13 +134,16 @@ class Shift(NamedTuple):
 
 
 def steepest_rise(seed: SeedMetrics, fall: Fall) -> Rise | None:
-    """The context whose TD error the updates raised most while the return fell; None if they raised no context's."""
+    """The context whose TD error the updates raised most while the return fell: by 0 if they raised no context's, None
+    if nothing was read."""
     if "aei_contexts" not in seed.columns:
         return None
-    changes = np.nan_to_num(mean_known(seed.columns["aei_contexts"][fall.falling], axis=0))
-    rises = np.maximum(changes, 0.0)
+    changes = mean_known(seed.columns["aei_contexts"][fall.falling], axis=0)
+    if not np.isfinite(changes).any():
+        return None
+    rises = np.maximum(np.nan_to_num(changes), 0.0)
     worst = int(rises.argmax())
-    return Rise(worst, float(rises[worst]), float(rises[worst] / rises.sum())) if rises[worst] > 0 else None
+    return Rise(worst, float(rises[worst]), float(rises[worst] / max(rises.sum(), 1e-30)))
 
 
 def shifts(found: Study) -> list[Shift]:

@@ -16,12 +16,13 @@ from iqrl.errors import BadInput
 from iqrl.explain.advice import advice
 from iqrl.explain.association import Association, associate
 from iqrl.explain.case import Case
+from iqrl.explain.coincidence import Coincidence, coincide
 from iqrl.explain.fall_words import Told, falls_section, span
 from iqrl.explain.falls import Course, Fall, course_of
-from iqrl.explain.movements import LABELS, MOVED, study
+from iqrl.explain.movements import LABELS, MOVED, PAST, study
 from iqrl.explain.seeds import SeedMetrics, by_seed, last_share, mean_known
 from iqrl.explain.words import count, number, percent, return_text
-from iqrl.measure.tails import upper_tail_mean
+from iqrl.measure.tails import across_iterations
 from iqrl.training.store import describe
 
 SHOWN_PER_SEED, SHOWN = 3, 6
@@ -37,12 +38,12 @@ def explain(run: Run, metrics: pl.DataFrame, drop: float = 0.25) -> str:
     seeds = by_seed(run, metrics)
     told = [(seed, course_of(seed, drop)) for seed in seeds]
     studies = [study(seed, fall) for seed, fall in deepest(told)]
-    case = Case(run, seeds, studies, associate(seeds))
+    case = Case(run, seeds, studies, associate(seeds), coincide(told))
     wanting = bool(studies) or any(course.kind == "unlearned" for _, course in told)
     sections = [
         head(run, told, drop),
         falls_section(told, studies) if studies else "",
-        association_section(case.association, case.measured),
+        association_section(case.association, case.coincidence, case.measured),
         advice_section(case) if wanting else "",
         table(told),
         reading(seeds, drop),
@@ -111,18 +112,25 @@ def unlearned(seed: SeedMetrics, course: Course) -> str:
 # Over all seeds
 
 
-def association_section(association: Association | None, measured: bool) -> str:
-    title = "## Over all periods: does the return fall after interference?"
+def association_section(association: Association | None, coincidence: Coincidence | None, measured: bool) -> str:
+    title = "## Over all periods: do interference and falls go together?"
+    if not measured:
+        return f"{title}\n\nNot known: interference was not measured."
+    together = f"*At the same time*: {coincidence.in_words}." if coincidence else ""
+    after = f"*One after the other*: {_one_after_the_other(association)}"
+    return "\n\n".join([title, *filter(None, [together, after])])
+
+
+def _one_after_the_other(association: Association | None) -> str:
     if association is None:
-        why = "there are too few periods after ε's decay" if measured else "interference was not measured"
-        return f"{title}\n\nNot known: {why}."
+        return "not known, there are too few periods after ε's decay."
     plain, given = association.plain, association.given_return
     numbers = (
         f"Rank correlation of {LABELS[association.measure]} with the change of the return to the next period: "
         f"ρ = {plain.rho:.2f}, {_p(plain.p)} ({association.pairs:,} pairs of periods, ranks within seeds, circular "
         f"shifts); with the return of the period itself taken out, ρ = {given.rho:.2f}, {_p(given.p)}."
     )
-    return f"{title}\n\n**{_in_words(association)}** {numbers}"
+    return f"{_in_words(association)} {numbers}"
 
 
 def _p(p: float) -> str:
@@ -132,15 +140,15 @@ def _p(p: float) -> str:
 def _in_words(association: Association) -> str:
     plain, given = association.plain, association.given_return
     if plain.p >= 0.05:
-        return "No sign of it in this run as a whole."
+        return "no sign that the return falls after interference."
     by_itself = given.p < 0.05 and (given.rho > 0) == (plain.rho > 0)
     if plain.rho > 0 and not by_itself:
-        return "No: the return rises after more interference, as low returns rise anyway."
+        return "no: the return rises after more interference, as low returns rise anyway."
     if plain.rho > 0:
-        return "The opposite: the return rises after more interference."
+        return "the opposite: the return rises after more interference."
     if not by_itself:
-        return "The return falls after more interference, but no more than high returns fall anyway."
-    return "Yes: the return falls after more interference."
+        return "the return falls after more interference, but no more than high returns fall anyway."
+    return "yes, the return falls after more interference."
 
 
 def advice_section(case: Case) -> str:
@@ -171,7 +179,7 @@ def _cells(seed: SeedMetrics, course: Course) -> list[str]:
     if "negative_interference" in seed.columns:
         cells.append(number(float(mean_known(seed.columns["negative_interference"]))))
     if "update_interference" in seed.columns:
-        cells.append(number(upper_tail_mean(last_share(seed.columns["update_interference"], 0.5))))
+        cells.append(number(across_iterations(seed.columns["update_interference"])))
     return cells
 
 
@@ -180,8 +188,9 @@ def reading(seeds: Sequence[SeedMetrics], drop: float) -> str:
     lines = [
         f"*A fall*: from the highest return so far to the lowest before half of the loss is regained, deeper than "
         f"{percent(drop)} of the seed's range of returns; from a level that was learned. *Moved*: further than "
-        f"{MOVED:g} spreads (median absolute deviations × 1.48) from the median of that seed's earlier periods, since "
-        f"learning started and ε finished decaying; a → b is from that median to the value at the fall. What moved "
+        f"{MOVED:g} spreads (median absolute deviations × 1.48) from the median of that seed's {PAST} periods before, "
+        f"since learning started and ε finished decaying; *raised*: the same, upwards. a → b is from that median to "
+        f"the value at the fall. What moved "
         f"before a fall need not have caused it. *final*: mean of the last tenth of the periods."
     ]
     if "aei_contexts" in seeds[0].columns:
@@ -189,4 +198,5 @@ def reading(seeds: Sequence[SeedMetrics], drop: float) -> str:
         lines.append(f"*Contexts*: {whose}, counted from 0.")
     if "update_interference" in seeds[0].columns:
         lines.append("*0.9 tail*: mean of the largest tenth of the iterations (periods) in the last half of the run.")
+        lines.append("The curves: `iqrl interference RUN`.")
     return "## How to read this\n\n" + " ".join(lines)

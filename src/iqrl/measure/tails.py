@@ -20,3 +20,13 @@ def upper_tail_mean(values: np.ndarray | Sequence[float], share: float = 0.9) ->
     if not known.size:
         return float("nan")
     return float(known[known >= np.quantile(known, share)].mean())
+
+
+def across_iterations(update_interference: np.ndarray) -> float:
+    """Liu et al.'s interference across iterations, from each iteration's: the upper tail over the last half of them.
+
+    >>> across_iterations(np.array([np.nan, 100.0, 100.0, 1.0, 3.0]))
+    3.0
+    """
+    known = update_interference[np.isfinite(update_interference)]
+    return upper_tail_mean(known[len(known) // 2 :])

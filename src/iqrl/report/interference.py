@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.ticker import SymmetricalLogLocator
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from iqrl.config import Run
 from iqrl.errors import BadInput
@@ -19,6 +20,7 @@ from iqrl.results import mean_curve
 
 INTERFERENCE, PERFORMANCE = COLOURS[2], COLOURS[4]
 """green and orange, as in the paper"""
+FEW_POINTS = 60
 MOST_SEEDS = 6
 """panels of a figure that is still read at a glance"""
 
@@ -41,7 +43,10 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
             if number < len(shown) - 1:
                 axis.set_xlabel("")
         figure.suptitle(f"{run.method} on {common_settings([run])}")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+        figure.align_ylabels(panels)
+        handles, labels = panels[0].get_legend_handles_labels()
+        place = {"loc": "outside lower center", "ncols": 3, "frameon": False}
+        figure.legend([*handles, Line2D([], [], color=PERFORMANCE)], [*labels, "return"], **place)
     return Path(path)
 
 
@@ -56,7 +61,10 @@ def _draw_seed(axis: Axes, table: pl.DataFrame) -> None:
     axis.set_ylabel("AEI", color=INTERFERENCE)
     axis.tick_params(axis="y", labelcolor=INTERFERENCE)
     other = axis.twinx()
-    other.plot(steps, table["return"].to_numpy(), color=PERFORMANCE, linewidth=1.4)
+    # Periods in which no episode ended are passed over, and a point that stands alone is seen.
+    ended = table.filter(pl.col("return").is_not_nan())
+    marker = "." if ended.height < FEW_POINTS else ""
+    other.plot(ended["step"], ended["return"], color=PERFORMANCE, linewidth=1.4, marker=marker)
     other.set_ylabel("return", color=PERFORMANCE)
     other.tick_params(axis="y", labelcolor=PERFORMANCE)
     other.spines[["top", "left"]].set_visible(False)
@@ -70,9 +78,10 @@ def _readable_scale(axis: Axes, *curves: np.ndarray) -> None:
         # Linear up to a power of ten near the median, so that the sign of small values, which flickers, takes no room.
         threshold = 10.0 ** np.round(np.log10(np.median(sizes)))
         axis.set_yscale("symlog", linthresh=threshold)
-        few = SymmetricalLogLocator(base=10, linthresh=threshold)
-        few.set_params(numticks=5)
-        axis.yaxis.set_major_locator(few)
+        # Ticks at the ends and at 0: those at the threshold would stand on top of each other.
+        end = 10.0 ** np.floor(np.log10(sizes.max()))
+        axis.yaxis.set_major_locator(FixedLocator([-end, 0.0, end]))
+        axis.yaxis.set_minor_locator(NullLocator())
 
 
 def plot_negative_interference(runs: Sequence[tuple[Run, pl.DataFrame]], path: str | Path) -> Path:
@@ -96,7 +105,7 @@ def plot_negative_interference(runs: Sequence[tuple[Run, pl.DataFrame]], path: s
                 _draw_run(axis, metrics, label, colour_of[label])
             axis.set_yscale("log")
             axis.set_title(common_settings([run for run, _ in at(place)]))
-            axis.set_ylabel("negative interference")
+            axis.set_ylabel("negative interference: mean, and range over seeds")
             over_steps(axis)
             axis.legend(frameon=False)
     return Path(path)

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from iqrl.config import Run
-from iqrl.measure.tails import upper_tail_mean
+from iqrl.measure.tails import across_iterations
 from iqrl.report.labels import common_settings, distinct_labels
+from iqrl.results import mean_curve
 
 Measured = tuple[Run, pl.DataFrame]
 
@@ -31,17 +32,16 @@ def interference_of(metrics: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _of_seed(rows: pl.DataFrame) -> dict[str, Any]:
-    iterations = rows["update_interference"].drop_nans().to_numpy()
-    cosines = np.asarray(rows["gradient_cosine"].to_list()[-1], np.float64)
-    pairs = cosines[np.triu_indices(len(cosines), 1)]
+    cosines = np.asarray(rows["gradient_cosine"].to_list(), np.float64)
+    last_half = mean_curve(cosines[len(cosines) // 2 :])
+    pairs = last_half[np.triu_indices(len(last_half), 1)]
     return {
         "seed": rows["seed"][0],
         **{name: _known(rows[name].drop_nans().mean()) for name in MEANS},
         # Values of another size have errors of another size: the share of the error is what methods can be compared by.
         "relative_interference": _known((rows["negative_interference"] / rows["squared_td_error"]).drop_nans().mean()),
         "aei_largest": _known(rows["aei_largest"].drop_nans().max()),
-        # As Liu et al. do: the last half of the iterations, an iteration being a period of the curve.
-        "interference_across_iterations": _known(upper_tail_mean(iterations[len(iterations) // 2 :])),
+        "interference_across_iterations": _known(across_iterations(rows["update_interference"].to_numpy())),
         "lowest_gradient_cosine": _known(np.nanmin(pairs) if np.isfinite(pairs).any() else None),
         **{name: _known(rows[name][-1]) for name in LAST},
     }
@@ -52,7 +52,7 @@ def _known(value: Any) -> float | None:
 
 
 COLUMNS = {
-    "negative_interference": "negative interference",
+    "negative_interference": "negative",
     "relative_interference": "of the TD error",
     "raised_share": "updates that raise",
     "aei_largest": "largest AEI",
@@ -64,14 +64,18 @@ COLUMNS = {
 
 def print_interference(runs: Sequence[Measured], console: Console) -> None:
     """Means over seeds, one row per run."""
-    title = f"interference: {common_settings([run for run, _ in runs])}"
+    several_tasks = len({run.task for run, _ in runs}) > 1
+    title = "interference" + ("" if several_tasks else f": {common_settings([run for run, _ in runs])}")
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    table.add_column("method")
+    table.add_column("method", overflow="fold")
     for name in COLUMNS.values():
         table.add_column(name, justify="right")
-    for (_, metrics), label in zip(runs, distinct_labels([run for run, _ in runs]), strict=True):
+    for (run, metrics), label in zip(runs, distinct_labels([run for run, _ in runs]), strict=True):
         seeds = interference_of(metrics)
-        table.add_row(label, *[_cell(name, [seed[name] for seed in seeds]) for name in COLUMNS])
+        table.add_row(
+            f"{label} {run.task}" if several_tasks else label,
+            *[_cell(name, [seed[name] for seed in seeds]) for name in COLUMNS],
+        )
     console.print(table)
 
 
@@ -85,12 +89,22 @@ def _cell(name: str, values: list[float | None]) -> str:
     return f"{mean:.0%}" if name in ("raised_share", "dormant_units") else f"{mean:.3g}"
 
 
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """A name for the pictures of each run: its directory's, with the one above it where that is not enough."""
+    paths = [path.resolve() for path in paths]
+    names = [path.name for path in paths]
+    return [
+        name if names.count(name) == 1 else "-".join(path.parts[-2:]) for name, path in zip(names, paths, strict=True)
+    ]
+
+
 def draw_measured(runs: Sequence[Measured], names: Sequence[str], folder: Path) -> list[Path]:
-    """AEI and return of each run over the same steps; negative interference of all of them in one picture."""
+    """AEI and return of each run over the same steps; negative interference of several in one picture."""
     from iqrl.report.interference import plot_interference, plot_negative_interference
 
     drawn = [
         plot_interference(run, metrics, folder / f"{name}-interference.png")
         for (run, metrics), name in zip(runs, names, strict=True)
     ]
-    return [*drawn, plot_negative_interference(runs, folder / "negative-interference.png")]
+    together = [plot_negative_interference(runs, folder / "negative-interference.png")] if len(runs) > 1 else []
+    return [*drawn, *together]

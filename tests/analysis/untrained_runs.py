@@ -6,7 +6,6 @@ import functools
 import jax
 import jax.numpy as jnp
 import polars as pl
-import pytest
 
 from iqrl.methods import build_agent
 from iqrl.parts.networks import multi_head_mlp
@@ -51,13 +50,3 @@ def linear(encode, **settings):
     )
     nothing = jax.tree.map(jnp.zeros_like, result.agent_state.params)
     return dataclasses.replace(result, agent_state=result.agent_state._replace(params=nothing))
-
-
-@pytest.fixture
-def make_result():
-    return untrained
-
-
-@pytest.fixture
-def make_linear():
-    return linear
