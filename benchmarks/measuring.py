@@ -80,14 +80,14 @@ def accuracy(steps: int, seeds: int) -> None:
     print("correlation over periods and seeds, and the median ratio")
     for method in ("dqn", "iq"):
         columns = {}
-        for sample in (0, 300, 1000):
+        for sample in (0, 125, 1000):
             settings = {"steps": steps, "period": steps // 20, "seeds": seeds, "preset": "paper"}
             result = iqrl.train("CartPole-v0", method, **settings, measure_every=100, measure_sample=sample)
             table = result.metrics.sort("seed", "step")
             columns[sample] = {name: table[name].to_numpy().astype(float) for name in names}
         for name in names:
             whole, cells = columns[0][name], []
-            for sample in (300, 1000):
+            for sample in (125, 1000):
                 known = np.isfinite(whole) & np.isfinite(columns[sample][name])
                 a, b = whole[known], columns[sample][name][known]
                 cells.append(f"{sample:5}: {np.corrcoef(a, b)[0, 1]:5.2f} {np.median(b / a):6.2f}")

@@ -134,7 +134,7 @@ class Measuring(Checked):
         at_least=0, paper="1",
     )  # fmt: skip
     measure_sample: int = option(
-        300, "transitions evaluated each time, spread over the recent ones; 0: all of them", at_least=0, paper="all"
+        125, "transitions evaluated each time, spread over the recent ones; 0: all of them", at_least=0, paper="all"
     )
     measure_recent: int = option(
         10_000, "recent transitions over which the TD error is followed", at_least=1, at_most=LARGEST, paper="10,000"

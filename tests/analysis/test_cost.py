@@ -63,8 +63,8 @@ def test_totals_add_up(report):
     pieces, one = numbers["pieces_per_seed"], numbers["flops_per_seed"]
     assert {name: piece["times"] for name, piece in pieces.items()} == executions(driver_of(small(measure_every=50)))
     assert pieces["measuring"]["times"] == 1800 // 50
-    # Before and after: both states of 300 transitions; and s of 300 in the reservoir, with s' by the target.
-    evaluations = 4 * 300 + 3 * 300
+    # Before and after: both states of 125 transitions; and s of 125 in the reservoir, with s' by the target.
+    evaluations = 4 * 125 + 3 * 125
     assert evaluations * 2 * 4 * 64 < pieces["measuring"]["flops"] < 2 * evaluations * 2 * (4 * 64 + 64 * 2)
     assert one["compiled"] == sum(piece["flops"] * piece["times"] for piece in pieces.values())
     measuring = pieces["measuring"]["flops"] * pieces["measuring"]["times"]

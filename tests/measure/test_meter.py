@@ -61,8 +61,8 @@ def linear_meter(run, agent):
 
 
 def measured_update(**settings):
-    """Both transitions are seen, s1 -> s0 last, and one update is made on that one: its report and θ after it."""
-    run, agent = linear_agent(measure_every=1, **settings)
+    """Both transitions are seen twice, s1 -> s0 last, and one update is made on that one: its report and θ after it."""
+    run, agent = linear_agent(measure_every=1, measure_recent=4, measure_reservoir=4, **settings)
     meter = linear_meter(run, agent)
     return jax.jit(lambda: _measured_update(agent, meter))()  # at once: one by one, each operation would be compiled
 
@@ -70,12 +70,12 @@ def measured_update(**settings):
 def _measured_update(agent, meter):
     state = agent.init(jax.random.key(0))
     readings = meter.init(state)
-    for t, step in enumerate([transition(S0, 1.0, S1), transition(S1, 2.0, S0)]):
+    for t, step in enumerate([transition(S0, 1.0, S1)] * 2 + [transition(S1, 2.0, S0)] * 2):
         situations = Situation(step.obs_tm1, step.obs_tm1, jnp.float32(0)), Situation(step.obs_t, step.obs_tm1, 0.0)
         state, seen = agent.observe(state, step, *situations, jnp.int32(t))
         readings = meter.note(readings, state, seen, jnp.int32(t), jnp.float32([0.5]))
-    after, _ = agent.learn(state, jnp.int32(1), jnp.zeros(agent.learn_draws))
-    return meter.report(meter.read(readings, state, after, jnp.int32(1)), after, jnp.int32(2))[1], after.params
+    after, _ = agent.learn(state, jnp.int32(3), jnp.zeros(agent.learn_draws))
+    return meter.report(meter.read(readings, state, after, jnp.int32(3)), after, jnp.int32(4))[1], after.params
 
 
 @pytest.mark.parametrize("settings", [{"measure_sample": 0}, {"measure_sample": 2}], ids=["all, carried", "a sample"])
@@ -98,8 +98,8 @@ def test_aei_of_two_states_is_the_hand_computed_one(settings):
 def test_update_interference_holds_the_target_fast():
     """With Q(s1) and Q(s0) of before in the target: δ_A = 1 + ½·¼ - 0.7 = 0.425, δ_B = 2 + ½·½ - 0.65 = 1.6: both
     errors fell. From a negative reward the same update goes the other way and raises A's."""
-    assert measured_update()[0]["update_interference"] == 0.0
-    run, agent = linear_agent(measure_every=1, measure_reservoir=2)
+    assert measured_update(measure_sample=0)[0]["update_interference"] == 0.0
+    run, agent = linear_agent(measure_every=1, measure_sample=0, measure_reservoir=2)
     columns = jax.jit(lambda: _moved_against(agent, linear_meter(run, agent)))()
     then, now = 0.625**2 + 0.0**2, 1.125**2 + 0.5**2
     assert columns["update_interference"] == pytest.approx((now - then) / 2, rel=1e-5)

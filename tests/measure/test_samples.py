@@ -31,30 +31,24 @@ def test_every_transition_stays_in_the_reservoir_with_the_same_probability():
     assert all(len(set(row)) == capacity for row in kept[:100, :, 0])
 
 
-sizes = st.sampled_from([1, 7, 100])
-
-
 @settings(max_examples=40, deadline=None)
-@given(sizes, sizes, st.integers(0, 2**31 - 2))
-def test_a_sample_is_spread_over_the_rows_in_use(capacity, count, t):
+@given(st.sampled_from([(1, 1), (7, 1), (100, 7), (100, 10), (100, 100)]), st.integers(0, 2**31 - 2))
+def test_a_sample_is_spread_over_the_rows(sizes, t):
+    capacity, count = sizes
     rows = jnp.arange(capacity, dtype=jnp.float32)[:, None]
     used = min(t + 1, capacity)
-    taken = np.asarray(spread(rows, jnp.int32(t), count))[:, 0]
-    assert taken.shape == (count,)
-    assert taken.min() >= 0
-    assert taken.max() < used
+    taken, weights = (np.asarray(found) for found in spread(rows, jnp.int32(t), count))
+    taken = taken[:, 0]
+    assert taken.shape == weights.shape == (count,)
+    np.testing.assert_array_equal(weights, taken < used)
+    assert weights.any()
     assert np.asarray(in_use(rows, jnp.int32(t))).sum() == used
-    gaps = np.diff(taken)
-    assert gaps.min(initial=0) >= 0
-    if count >= 2:
-        assert gaps.max() <= np.ceil(used / count) + 1e-3
-    if count <= used:
-        assert len(set(taken)) == count
+    np.testing.assert_array_equal(np.diff(taken), capacity // count)
 
 
 def test_over_time_every_row_is_taken_about_as_often():
     rows = jnp.arange(100, dtype=jnp.float32)[:, None]
-    taken = jax.vmap(lambda t: spread(rows, t, 10))(jnp.arange(1000, 3000, 7))
+    taken, _ = jax.vmap(lambda t: spread(rows, t, 10))(jnp.arange(1000, 3000, 7))
     counts = np.bincount(np.asarray(taken).ravel().astype(int), minlength=100)
     assert counts.min() > 0.7 * counts.mean()
     assert counts.max() < 1.3 * counts.mean()

@@ -138,11 +138,11 @@ class InterferenceMeter(Meter):
     def read_now(self, state: MeterState, before: AgentState, after: AgentState, t: jax.Array) -> MeterState:
         """Read, whether it is due or not."""
         then, now = before.q_function, after.q_function
-        rows = state.recent if self.whole else spread(state.recent, t, self.run.measure_sample)
+        whole = lambda: (state.recent, in_use(state.recent, t))
+        rows, weights = whole() if self.whole else spread(state.recent, t, self.run.measure_sample)
         errors = in_chunks(self.errors) if self.whole else self.errors
         errors_before = state.errors if self.carries else errors(then, then, rows)
         errors_after = errors(now, now, rows)
-        weights = in_use(rows, t) if self.whole else jnp.ones(rows.shape[0])
         mean = lambda values: jnp.sum(weights * values) / jnp.sum(weights)
         change = change_of_square(errors_before, errors_after)
         by_context = mean_by_group(change, self.grouping.of_rows(rows), weights, self.grouping.count)
@@ -154,12 +154,10 @@ class InterferenceMeter(Meter):
     def _update_interference(self, state: MeterState, before: AgentState, after: AgentState, t: jax.Array) -> jax.Array:
         """Both errors with one target, the one that the update had."""
         target = self.agent.target_of(before)
-        count = (
-            self.run.measure_reservoir if self.whole else min(self.run.measure_sample // 2, state.reservoir.shape[0])
-        )
-        rows = spread(state.reservoir, t, max(count, 1))
+        size = self.run.measure_reservoir
+        rows, weights = spread(state.reservoir, t, size if self.whole else min(self.run.measure_sample, size))
         then, now = (self.errors(agent.q_function, target, rows) for agent in (before, after))
-        return jnp.maximum(jnp.mean(change_of_square(then, now)), 0.0)
+        return jnp.maximum(jnp.sum(weights * change_of_square(then, now)) / jnp.sum(weights), 0.0)
 
     def report(self, state: MeterState, agent: AgentState, steps: jax.Array) -> tuple[MeterState, dict[str, jax.Array]]:
         q, target, centres = agent.q_function, self.agent.target_of(agent), self._centres(agent)
