@@ -105,7 +105,7 @@ def plot_negative_interference(runs: Sequence[tuple[Run, pl.DataFrame]], path: s
                 _draw_run(axis, metrics, label, colour_of[label])
             axis.set_yscale("log")
             axis.set_title(common_settings([run for run, _ in at(place)]))
-            axis.set_ylabel("negative interference: mean, and range over seeds")
+            axis.set_ylabel("negative interference (band: seeds)")
             over_steps(axis)
             axis.legend(frameon=False)
     return Path(path)
