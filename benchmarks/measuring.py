@@ -33,7 +33,7 @@ WAYS = {
     "every update, a sample": {"measure_every": 1},
     "every update, the whole window": {"measure_every": 1, "measure_sample": 0},
 }
-SECONDS = 0.5
+SECONDS = 0.3
 """length of a turn"""
 
 
@@ -55,7 +55,8 @@ class Contestant:
         return time.perf_counter() - started
 
     def microseconds_per_step(self) -> float:
-        return 1e6 * self.go_on(self.turn) / self.turn
+        """The best of three: what else the machine does only ever makes a turn longer."""
+        return 1e6 * min(self.go_on(self.turn) for _ in range(3)) / self.turn
 
 
 def overhead(rounds: int, seeds: int, size: int) -> None:
