@@ -13,7 +13,7 @@ from iqrl.measure.errors import CHUNK, chunk_around, in_chunks, td_errors
 from iqrl.measure.gradients import gradient_interference
 from iqrl.measure.grouping import CLUSTERS, Grouping, grouping, mean_by_group
 from iqrl.measure.interference import Reading, means, no_readings, with_reading
-from iqrl.measure.meter import InterferenceMeter, build_meter
+from iqrl.measure.meter import RunMeter, build_meter
 from iqrl.methods import METHODS, build_agent, q_learner
 from iqrl.parts.contexts import Situation, single
 from iqrl.parts.networks import Network, Output
@@ -57,7 +57,7 @@ def linear_meter(run, agent):
     """State 0 is one context, state 1 the other."""
     held_out = Situation(jnp.stack([S0, S1]), jnp.stack([S0, S1]), jnp.zeros(2))
     contexts = Grouping(2, lambda rows: unpack(rows.T, 2).obs_tm1[1].astype(jnp.int32))
-    return InterferenceMeter(run, agent, held_out, contexts, td_errors(agent))
+    return RunMeter(run, agent, held_out, contexts, td_errors(agent))
 
 
 def measured_update(**settings):
@@ -217,7 +217,7 @@ def carried():
     return rows_of(*carrying_program())
 
 
-class Recomputing(InterferenceMeter):
+class Recomputing(RunMeter):
     """Evaluates every transition before and after every update."""
 
     carries = False
@@ -302,7 +302,7 @@ def test_only_every_mth_update_is_read():
     np.testing.assert_array_equal(state.meter.totals.readings, sum(t % 30 == 0 for t in range(201, 301)))
 
 
-class Keeping(InterferenceMeter):
+class Keeping(RunMeter):
     def report(self, state, agent, steps):
         return state, {}
 

@@ -19,7 +19,7 @@ import jax
 
 from iqrl.analysis.flops import updates_of
 from iqrl.measure.errors import td_errors
-from iqrl.measure.meter import InterferenceMeter
+from iqrl.measure.meter import RunMeter
 from iqrl.training.compilation import COMPILER_OPTIONS, enable_cache
 from iqrl.training.compiled import Carry, Driver, Noise
 
@@ -55,7 +55,7 @@ def programs(driver: Driver) -> dict[str, tuple[Any, ...]]:
         "learning": (once.learn, carry.agent, t, _uniforms(once.learn_draws)),
         "syncing": (driver.agent.sync, carry.agent),
     }
-    if isinstance(driver.meter, InterferenceMeter):
+    if isinstance(driver.meter, RunMeter):
         # All transitions at once: chunk by chunk would be a loop.
         meter = dataclasses.replace(driver.meter, errors=td_errors(driver.agent))
         pieces["measuring"] = (meter.read_now, carry.meter, carry.agent, carry.agent, t)

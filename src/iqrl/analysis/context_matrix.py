@@ -20,7 +20,7 @@ from iqrl.analysis.experience import gather
 from iqrl.analysis.numbering import alike, clustered
 from iqrl.analysis.retraining import held_fast, losses, retrainable, trained_on
 from iqrl.errors import BadInput
-from iqrl.results import Result
+from iqrl.results import Result, mean_known
 
 FEWEST = 50
 """transitions that a context must have: one with fewer is neither trained on nor measured"""
@@ -48,9 +48,7 @@ class ContextMatrix(NamedTuple):
     @property
     def mean_change(self) -> np.ndarray:
         """[C, C]: over the seeds for which it is known; NaN where it is for none."""
-        known = np.isfinite(self.change)
-        total = np.where(known, self.change, 0.0).sum(axis=0)
-        return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+        return mean_known(self.change, axis=0)
 
     @property
     def left_out(self) -> list[tuple[int, int]]:

@@ -13,9 +13,10 @@ from iqrl.config import Consolidation, Contexts, Normalisation, Run
 from iqrl.errors import BadInput
 from iqrl.explain.case import Case, follows
 from iqrl.explain.movements import INTERFERENCE, strongest_conflict
-from iqrl.explain.seeds import SeedMetrics, last_share, mean_known
+from iqrl.explain.seeds import SeedMetrics, last_share
 from iqrl.explain.words import listing, number, percent
 from iqrl.parts.replay import row_width
+from iqrl.results import mean_known
 from iqrl.tasks import make_task
 
 LARGE_BUFFER = 10_000

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from iqrl.explain.falls import Fall
-from iqrl.explain.seeds import SeedMetrics, mean_known
+from iqrl.explain.seeds import SeedMetrics
+from iqrl.results import mean_known
 
 PAST, PAST_NEEDED = 20, 5
 """periods of the past that are compared with, at most and at least"""

@@ -20,9 +20,10 @@ from iqrl.explain.coincidence import Coincidence, coincide
 from iqrl.explain.fall_words import Told, falls_section, span
 from iqrl.explain.falls import Course, Fall, course_of
 from iqrl.explain.movements import LABELS, MOVED, PAST, study
-from iqrl.explain.seeds import SeedMetrics, by_seed, last_share, mean_known
+from iqrl.explain.seeds import SeedMetrics, by_seed, last_share
 from iqrl.explain.words import count, number, percent, return_text
 from iqrl.measure.tails import across_iterations
+from iqrl.results import mean_known
 from iqrl.training.store import describe
 
 SHOWN_PER_SEED, SHOWN = 3, 6

@@ -51,10 +51,3 @@ def _array(series: pl.Series) -> np.ndarray:
 def last_share(values: np.ndarray, share: float) -> np.ndarray:
     """The last part of a row of periods, at least one of them."""
     return values[-max(int(len(values) * share), 1) :]
-
-
-def mean_known(values: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """The mean of what is not NaN; NaN where nothing is known, without a warning."""
-    known = np.isfinite(values)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    return np.where(known.any(axis=axis), total / np.maximum(known.sum(axis=axis), 1), np.nan)

@@ -70,7 +70,7 @@ class MeterState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class InterferenceMeter(Meter):
+class RunMeter(Meter):
     run: Run
     agent: Agent
     held_out: Situation
@@ -175,4 +175,4 @@ def build_meter(run: Run, task: Task, agent: Agent) -> Meter:
         return NOTHING_MEASURED
     held_out = random_situations(task, run.measure_states)
     contexts = grouping(agent, task.low, task.high, np.asarray(held_out.obs))
-    return InterferenceMeter(run, agent, held_out, contexts, td_errors(agent))
+    return RunMeter(run, agent, held_out, contexts, td_errors(agent))

@@ -14,7 +14,7 @@ from rich.table import Table
 from iqrl.config import Run
 from iqrl.measure.tails import across_iterations
 from iqrl.report.labels import common_settings, distinct_labels
-from iqrl.results import mean_curve
+from iqrl.results import mean_known
 
 Measured = tuple[Run, pl.DataFrame]
 
@@ -33,7 +33,7 @@ def interference_of(metrics: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _of_seed(rows: pl.DataFrame) -> dict[str, Any]:
     cosines = np.asarray(rows["gradient_cosine"].to_list(), np.float64)
-    last_half = mean_curve(cosines[len(cosines) // 2 :])
+    last_half = mean_known(cosines[len(cosines) // 2 :], axis=0)
     pairs = last_half[np.triu_indices(len(last_half), 1)]
     return {
         "seed": rows["seed"][0],
