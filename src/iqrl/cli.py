@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from iqrl.cli_study import STUDY_COMMANDS, add_study_parsers
 from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of, is_union
 from iqrl.errors import BadInput, RunFailed, unknown
 
@@ -133,6 +134,13 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     cost.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     cost.add_argument("--json", action="store_true", help="print the numbers as one JSON object, last on stdout")
 
+    paper = commands.add_parser(
+        "paper", help="the paper's Atari tables, computed again from its authors' curves", allow_abbrev=False
+    )
+    paper.add_argument("path", type=Path, metavar="PATH", help="a clone of the authors' repository, or an .npz file")
+    paper.add_argument("--out", type=Path, default=Path("paper.md"), help="where to write the page (default: paper.md)")
+    paper.add_argument("--json", action="store_true", help="print the numbers as one JSON object, last on stdout")
+
     listing = commands.add_parser("list", help="tasks, methods, runs", allow_abbrev=False)
     listing.add_argument("what", nargs="?", choices=("tasks", "methods", "runs"), help="only these")
     listing.add_argument("--dir", type=Path, default=Path("runs"), help="where to look for runs (default: runs)")
@@ -142,7 +150,8 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     demo.add_argument("--preset", help="paper: each method as the paper has it (default: both with the same settings)")
     demo.add_argument("--seeds", type=_whole, default=5, help="seeds per method (default: 5)")
     demo.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and picture (default: demo)")
-    return parser, dict(commands.choices)
+    parsers = dict(commands.choices) | add_study_parsers(commands, Parser, _whole)
+    return parser, parsers
 
 
 def _version() -> str:
@@ -403,15 +412,11 @@ def _draw_matrix(store: Any, training: dict[str, int], path: Path, file: Any) ->
 
 def explain(options: argparse.Namespace) -> None:
     from iqrl.explain.page import explain as page_of
-    from iqrl.training.checkpoint import write_whole
     from iqrl.training.store import RunStore
 
     store = RunStore.open(options.run)
     page, path = page_of(store.run, store.metrics(), options.drop), options.out or store.path / "explain.md"
-    try:
-        write_whole(path, page.encode())
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
+    _write_page(path, page)
     print(page, end="")
     print(f"written to {path}", file=sys.stderr)
 
@@ -427,6 +432,31 @@ def cost(options: argparse.Namespace) -> None:
     print(*lines, sep="\n", file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(numbers))
+
+
+def paper(options: argparse.Namespace) -> None:
+    from iqrl.paper.curves import read_curves
+    from iqrl.paper.findings import findings
+    from iqrl.paper.numbers import as_numbers
+    from iqrl.paper.page import page
+    from iqrl.paper.reanalysis import reanalyse
+
+    found = reanalyse(read_curves(options.path))
+    _write_page(options.out, page(found))
+    to = sys.stderr if options.json else sys.stdout
+    print(*(text.replace("**", "") for text in findings(found)), sep="\n\n", file=to)
+    print(f"written to {options.out}", file=sys.stderr)
+    if options.json:
+        print(json.dumps(as_numbers(found)))
+
+
+def _write_page(path: Path, page: str) -> None:
+    from iqrl.training.checkpoint import write_whole
+
+    try:
+        write_whole(path, page.encode())
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
 
 
 def list_everything(options: argparse.Namespace) -> None:
@@ -477,8 +507,10 @@ COMMANDS = {
     "interference": interference,
     "explain": explain,
     "cost": cost,
+    "paper": paper,
     "list": list_everything,
     "demo": demo,
+    **STUDY_COMMANDS,
 }
 
 if __name__ == "__main__":

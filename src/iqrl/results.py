@@ -14,6 +14,7 @@ from iqrl.agent import Agent, AgentState
 from iqrl.config import Run
 from iqrl.errors import BadInput
 from iqrl.parts.contexts import Situation
+from iqrl.statistics.known import mean_known
 from iqrl.tasks.base import Task
 
 
@@ -104,13 +105,6 @@ def steps_and_returns(metrics: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def mean_curve(returns: np.ndarray) -> np.ndarray:
     """Mean over seeds; a seed counts in the periods in which it finished an episode."""
     return mean_known(returns, axis=0)
-
-
-def mean_known(values: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """The mean of what is not NaN; NaN where nothing is known, without a warning."""
-    known = np.isfinite(values)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    return np.where(known.any(axis=axis), total / np.maximum(known.sum(axis=axis), 1), np.nan)
 
 
 def summarise(curve: np.ndarray) -> dict[str, float | None]:

@@ -27,7 +27,8 @@ from iqrl.training.compiled import Driver, Period, TrainState
 from iqrl.training.interruption import Interruption
 from iqrl.training.store import RunStore
 
-CHECKPOINT_SECONDS = 20.0
+CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
+"""how much work a killed process may lose"""
 
 
 class Progress(NamedTuple):

@@ -1,0 +1,156 @@
+"""A study's directory: study.json, the runs, and what its workers said.
+
+STUDY/study.json          the study, the version and the machine it was begun with
+STUDY/runs/RUN/           a run's directory, as `iqrl train` makes it, and ANALYSIS.json for each analysis
+STUDY/progress/RUN        how far a run is that is being trained
+STUDY/logs/               what workers wrote; tracebacks are there
+STUDY/failures.json       runs that failed twice, with the reason
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from iqrl.config import Run
+from iqrl.errors import BadInput
+from iqrl.studies.study import Study, check_content
+from iqrl.training.checkpoint import write_whole
+from iqrl.training.store import METRICS_FILE, RUN_FILE, default_directory, provenance
+
+STUDY_FILE, FAILURES_FILE = "study.json", "failures.json"
+SCRATCH = re.compile(r"\..+\.\d+")
+"""files of `write_whole` that a killed process left behind"""
+
+
+class Unit(NamedTuple):
+    """One run to train and analyse: all that a worker, here or elsewhere, has to know. Made of text and numbers."""
+
+    path: str
+    progress: str
+    config: dict[str, Any]
+    analyses: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
+
+    @property
+    def run(self) -> Run:
+        return Run(**self.config)
+
+    @property
+    def steps(self) -> int:
+        """Over all seeds."""
+        return self.config["steps"] * self.config["seeds"]
+
+
+class StudyDirectory:
+    """One directory that holds one study."""
+
+    def __init__(self, path: Path, study: Study, info: dict[str, Any]):
+        self.path, self.study, self.info = path, study, info
+
+    @classmethod
+    def open(cls, path: str | Path) -> StudyDirectory:
+        path = Path(path)
+        try:
+            info = json.loads((path / STUDY_FILE).read_text())
+            check_content(info["content"])
+            return cls(path, Study(info["name"], info["content"]), info)
+        except (FileNotFoundError, NotADirectoryError):
+            raise BadInput(f"{path} holds no study: there is no {STUDY_FILE} in it.") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{path / STUDY_FILE} cannot be read as a study, and was left alone ({error}).") from error
+
+    @classmethod
+    def create(cls, path: str | Path, study: Study) -> StudyDirectory:
+        """A directory for this study: a new one, or the one it was begun in. A study may have changed since: its
+        runs go by what they are, so those that it still has are kept, and the others are no longer part of it."""
+        path, runs = Path(path), len(study.runs)  # the runs are made here, so that what is wrong with them is said now
+        info = {"name": study.name, "content": study.content, "digest": study.digest, "runs": runs} | provenance()
+        if (path / STUDY_FILE).exists():
+            existing = cls.open(path)
+            if existing.study.name != study.name:
+                raise BadInput(f"{path} holds the study {existing.study.name!r}; choose another directory.")
+        elif path.is_file() or (path.is_dir() and any(path.iterdir())):
+            raise BadInput(f"{path} exists and is not a study; choose another directory.")
+        directory = cls(path, study, info)
+        try:
+            for folder in (path, path / "runs", path / "progress", path / "logs"):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write to {path}: {error.strerror}.") from error
+        return directory
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Only one process runs a study at a time; the lock is the operating system's and dies with its holder."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            write_whole(self.path / STUDY_FILE, (json.dumps(self.info, indent=2) + "\n").encode())
+            yield
+        except BlockingIOError:
+            raise BadInput(f"{self.path} is being run by another process; wait for it or stop it.") from None
+        finally:
+            os.close(descriptor)
+
+    # The runs
+
+    def path_of(self, run: Run) -> Path:
+        return self.path / "runs" / default_directory(run).name
+
+    def unit_of(self, run: Run) -> Unit:
+        path = self.path_of(run).resolve()
+        progress = self.path.resolve() / "progress" / path.name
+        return Unit(str(path), str(progress), run.to_dict(), self.study.analyses)
+
+    def is_finished(self, run: Run) -> bool:
+        path = self.path_of(run)
+        return steps_done(path) >= run.steps and all((path / f"{name}.json").exists() for name in self.study.analyses)
+
+    # Failures
+
+    def failures(self) -> dict[str, str]:
+        """The reason by the name of the run's directory."""
+        try:
+            return json.loads((self.path / FAILURES_FILE).read_text())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{self.path / FAILURES_FILE} cannot be read, and was left alone ({error}).") from error
+
+    def write_failures(self, failures: dict[str, str]) -> None:
+        file = self.path / FAILURES_FILE
+        if failures:
+            write_whole(file, (json.dumps(failures, indent=2) + "\n").encode())
+        else:
+            file.unlink(missing_ok=True)
+
+
+def steps_done(path: Path) -> int:
+    """How far the saved curves of a run go; 0 where there are none, or none that can be read."""
+    if not (path / RUN_FILE).exists():
+        return 0
+    try:
+        last = pl.scan_parquet(path / METRICS_FILE).select(pl.col("step").max()).collect().item()
+    except (OSError, pl.exceptions.PolarsError):
+        return 0
+    return int(last or 0)
+
+
+def sweep(path: Path) -> None:
+    """Remove what a killed process left half-written. Only for a directory that nobody else writes to."""
+    if path.is_dir():
+        for file in path.iterdir():
+            if SCRATCH.fullmatch(file.name):
+                file.unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""How a study is conducted, with an executor that only pretends."""
+
+import signal
+import threading
+
+import pytest
+
+from iqrl.errors import BadInput
+from iqrl.studies.conduct import Watcher, conduct
+from iqrl.studies.directory import StudyDirectory, sweep
+from iqrl.studies.estimate import seconds_of, total_seconds
+from iqrl.studies.executor import Outcome
+from iqrl.studies.study import Study
+
+CONTENT = {
+    "settings": {"seeds": 2, "steps": 3000},
+    "runs": [{"task": "CartPole-v0", "method": ["dqn", "iq"], "buffer_size": [1, 100]}],
+}
+
+
+class Pretended:
+    """Answers at once: the errors it was given for a run, in turn, then success."""
+
+    def __init__(self, directory, errors=(), size=1):
+        self.directory, self.size, self.submitted = directory, size, []
+        self.errors = {name: list(words) for name, words in dict(errors).items()}
+        self.pending = []
+
+    @property
+    def free(self):
+        return self.size - len(self.pending)
+
+    def submit(self, unit):
+        self.submitted.append(unit.name)
+        self.pending.append(unit)
+
+    def wait(self, seconds):
+        ended, self.pending = [Outcome(unit, self._error(unit)) for unit in self.pending], []
+        return ended
+
+    def _error(self, unit):
+        errors = self.errors.get(unit.name)
+        return errors.pop(0) if errors else None
+
+    def stop(self):
+        return self.wait(0)
+
+    def close(self):
+        pass
+
+
+class Heard(Watcher):
+    def __init__(self):
+        self.events, self.left = [], []
+
+    def begun(self, runs, finished, workers):
+        self.events.append(("begun", runs, finished))
+
+    def moved(self, progress):
+        self.left.append(progress.seconds_left)
+
+    def ended(self, unit, error, again):
+        self.events.append((unit.name, error, again))
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return StudyDirectory.create(tmp_path / "study", Study("mine", CONTENT))
+
+
+def runs_of(directory):
+    return list(directory.study.runs.values())
+
+
+def names(directory):
+    return {run.method + str(run.buffer_size): directory.unit_of(run).name for run in runs_of(directory)}
+
+
+def test_the_longest_run_is_first(directory):
+    executor = Pretended(directory)
+    assert conduct(directory, executor, Watcher(), runs_of(directory)) == {}
+    expected = sorted(runs_of(directory), key=lambda run: -seconds_of(run))
+    assert executor.submitted == [directory.unit_of(run).name for run in expected]
+    assert executor.submitted[0] == names(directory)["iq100"]
+
+
+def test_a_failed_run_is_tried_once_more_and_never_stops_the_others(directory):
+    name = names(directory)
+    executor = Pretended(directory, {name["iq100"]: ["once"], name["dqn1"]: ["first", "second"]})
+    heard = Heard()
+    assert conduct(directory, executor, heard, runs_of(directory)) == {name["dqn1"]: "second"}
+    assert sorted(executor.submitted) == sorted([*name.values(), name["iq100"], name["dqn1"]])
+    assert (name["iq100"], "once", True) in heard.events
+    assert (name["dqn1"], "second", False) in heard.events
+    assert StudyDirectory.open(directory.path).failures() == {name["dqn1"]: "second"}
+    # The next time it is tried again, and what succeeds is no failure any more.
+    assert conduct(directory, Pretended(directory), Watcher(), runs_of(directory)) == {}
+    assert StudyDirectory.open(directory.path).failures() == {}
+
+
+def test_what_is_finished_is_not_run_again(directory, monkeypatch):
+    done = runs_of(directory)[:3]
+    monkeypatch.setattr(StudyDirectory, "is_finished", lambda self, run: run in done)
+    executor, heard = Pretended(directory), Heard()
+    conduct(directory, executor, heard, runs_of(directory))
+    assert executor.submitted == [directory.unit_of(runs_of(directory)[3]).name]
+    assert heard.events[0] == ("begun", 4, 3)
+
+
+def test_a_second_process_is_told(directory):
+    executor = Pretended(directory)
+    with directory.locked(), pytest.raises(BadInput, match="being run by another process"):
+        conduct(StudyDirectory.open(directory.path), executor, Watcher(), runs_of(directory))
+    assert executor.submitted == []
+
+
+def test_ctrl_c_stops_what_runs_and_says_how_to_go_on(directory):
+    class Interrupted(Pretended):
+        def wait(self, seconds):
+            if self.pending and len(self.submitted) == 2:
+                signal.raise_signal(signal.SIGINT)
+                self.errors = {unit.name: ["interrupted"] for unit in self.pending}
+            return super().wait(seconds)
+
+    assert threading.current_thread() is threading.main_thread()
+    executor = Interrupted(directory)
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+        conduct(directory, executor, Watcher(), runs_of(directory))
+    assert len(executor.submitted) == 2
+    assert directory.failures() == {}
+
+
+def test_the_time_left_goes_down_to_nothing(directory):
+    heard = Heard()
+    conduct(directory, Pretended(directory), heard, runs_of(directory))
+    assert heard.left == sorted(heard.left, reverse=True)
+    assert heard.left[-1] == 0
+
+
+def test_time_on_several_cores_by_hand():
+    assert total_seconds([], 2) == 0
+    assert total_seconds([5, 4, 3], 2) == 7
+    assert total_seconds([5, 4, 3], 3) == 5
+    assert total_seconds([5, 4, 3], 1) == 12
+
+
+def test_measuring_takes_longer(directory, small_run):
+    plain, measured = small_run(), small_run(measure_every=100, measure_sample=0)
+    assert seconds_of(measured) > seconds_of(plain)
+
+
+def test_a_directory_is_kept_for_one_study(directory, tmp_path):
+    with pytest.raises(BadInput, match="holds the study 'mine'"):
+        StudyDirectory.create(directory_written(directory), Study("other", CONTENT))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    with pytest.raises(BadInput, match="is not a study"):
+        StudyDirectory.create(tmp_path / "full", Study("mine", CONTENT))
+    with pytest.raises(BadInput, match="holds no study"):
+        StudyDirectory.open(tmp_path / "full")
+
+
+def test_a_study_file_that_is_damaged_is_left_alone(directory):
+    file = directory_written(directory) / "study.json"
+    file.write_text("{")
+    with pytest.raises(BadInput, match="left alone"):
+        StudyDirectory.open(directory.path)
+    assert file.read_text() == "{"
+
+
+def directory_written(directory):
+    with directory.locked():
+        return directory.path
+
+
+def test_only_half_written_files_are_swept_away(tmp_path):
+    for name in (".metrics.parquet.123", "metrics.parquet", ".hidden", "run.json"):
+        (tmp_path / name).write_text("")
+    sweep(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".hidden", "metrics.parquet", "run.json"]
+    sweep(tmp_path / "none")
