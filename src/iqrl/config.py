@@ -227,6 +227,11 @@ class TileCoding(Checked):
     """tile coding"""
 
     tile_bins: int = option(20, "bins per variable", at_least=1, paper="20")
+    tile_range: Literal["task", "unit"] = option(
+        "task",
+        "bins cover the task's ranges, or [-1, 1] for every variable; edge bins take the rest",
+        paper="not stated",
+    )
     tilings: int = option(1, "1: each variable by itself; more: joint tilings of the space", at_least=1, paper="1")
     tile_inputs: int = option(512, "most inputs that joint tilings make; more tiles are hashed to these", at_least=1)
 
@@ -327,8 +332,11 @@ class Run(
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits made of all that decides the trajectory: the settings but for how far to go, and
-        the source of a task or method of the user's own."""
-        settings = self.to_dict() | {"steps": None}
+        the source of a task or method of the user's own. What is at its default is left out, so that a run keeps
+        its name when settings are added to the library."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)} | {"steps": self.steps}
+        values = dataclasses.asdict(self)
+        settings = {name: values[name] for name in values if values[name] != defaults[name]}
         text = json.dumps([settings, source_of(self.task), source_of(self.method)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 

@@ -207,7 +207,9 @@ def dsom_gated(run: Run, task: Task) -> Agent:
 def tcnn(run: Run, task: Task) -> Agent:
     if 1 < run.tilings > run.tile_inputs:
         raise BadInput(f"tile_inputs is {run.tile_inputs}; each of the {run.tilings} tilings needs one at least.")
-    sight = tiles.tile_coding(task.low, task.high, run.tile_bins, run.tilings, run.tile_inputs)
+    size = len(task.low)
+    low, high = {"task": (task.low, task.high), "unit": ((-1.0,) * size, (1.0,) * size)}[run.tile_range]
+    sight = tiles.tile_coding(low, high, run.tile_bins, run.tilings, run.tile_inputs)
     return q_learner(run, task, sight=sight)
 
 

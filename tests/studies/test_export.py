@@ -33,8 +33,9 @@ def results(content=CONTENT, keep=lambda planned: True):
     ]
     tables = [curves(run) for run in {one.run.identity: one.run for one in planned}.values()]
     table = pl.concat(tables) if tables else pl.DataFrame({"run": [], "seed": [], "step": [], "return": []})
+    plan = tuple((one.variant, one.run.identity) for one in study.planned)
     missing = len(study.runs) - len(tables)
-    return StudyResults("mine", study.title, "", ("return",), table, records, missing, content, study.digest)
+    return StudyResults("mine", study.title, "", ("return",), table, records, missing, content, study.digest, plan)
 
 
 def curves(run):

@@ -18,7 +18,6 @@ import polars as pl
 
 from iqrl.errors import BadInput
 from iqrl.studies.results import CURVES_FILE, MANIFEST_FILE, NAMES, RunRecord, StudyResults, together
-from iqrl.studies.study import Study
 from iqrl.training.checkpoint import write_whole
 
 
@@ -70,7 +69,7 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 def _manifest(results: StudyResults, curves: bytes) -> bytes:
     content = {
         "name": results.name, "title": results.title, "about": results.about, "charts": results.charts,
-        "digest": results.digest, "unfinished": results.unfinished, "content": results.content,
+        "digest": results.digest, "unfinished": results.unfinished, "content": results.content, "plan": results.plan,
         "curves_sha256": hashlib.sha256(curves).hexdigest(), "runs": [record._asdict() for record in results.runs],
     }  # fmt: skip
     return (json.dumps(content, indent=1) + "\n").encode()
@@ -92,10 +91,8 @@ def merge(results: Sequence[StudyResults]) -> StudyResults:
             records.setdefault((record.variant, record.id), record)
         for (id,), table in _by_run(part.curves):
             _refuse_different(id, curves.setdefault(id, table), table)
-    planned = Study(first.name, first.content)
-    order = [(planned_run.variant, planned_run.run.identity) for planned_run in planned.planned]
-    found = [records[key] for key in order if key in records]
-    unfinished = len(planned.runs) - len({record.id for record in found})
+    found = [records[key] for key in first.plan if key in records]
+    unfinished = len({id for _, id in first.plan} - {record.id for record in found})
     return first._replace(curves=together(curves.values()), runs=found, unfinished=unfinished)
 
 

@@ -50,6 +50,8 @@ class StudyResults(NamedTuple):
     content: dict[str, Any] = {}  # noqa: RUF012
     """the study as its file has it"""
     digest: str = ""
+    plan: tuple[tuple[str, str], ...] = ()
+    """variant and identity of every run that was planned, in order"""
 
 
 def load_results(path: str | Path) -> StudyResults:
@@ -79,7 +81,7 @@ def _from_directory(directory: StudyDirectory) -> StudyResults:
     unfinished = len(study.runs) - len(stores)
     return StudyResults(
         study.name, study.title, study.about, study.charts, curves, records, unfinished, dict(study.content),
-        study.digest,
+        study.digest, tuple((planned.variant, planned.run.identity) for planned in study.planned),
     )  # fmt: skip
 
 
@@ -123,7 +125,7 @@ def _from_export(path: Path) -> StudyResults:
         curves = together([curves.drop(said & set(curves.columns)).unique(["run", "seed", "step"])])
         return StudyResults(
             **{name: manifest[name] for name in ("name", "title", "about", "unfinished", "content", "digest")},
-            charts=tuple(manifest["charts"]), curves=curves, runs=records,
+            charts=tuple(manifest["charts"]), curves=curves, runs=records, plan=tuple(map(tuple, manifest["plan"])),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"{path} cannot be read as an export of a study ({error}).") from error

@@ -55,7 +55,8 @@ class RunStore:
         path = Path(path)
         if (path / RUN_FILE).exists():
             existing = cls.open(path)
-            if existing.info.get("id") != run.identity:
+            # Two versions with different defaults may have the same name for different runs.
+            if existing.info.get("id") != run.identity or dataclasses.replace(existing.run, steps=run.steps) != run:
                 raise BadInput(f"{path} holds another run ({describe(existing.run)}); choose another directory.")
             existing.extend(max(run.steps, existing.run.steps))
             return existing
