@@ -1,4 +1,4 @@
-"""The commands about studies: list, run, status, export, choose. No logic of their own."""
+"""The commands about studies: list, run, status, export, choose, report. No logic of their own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def add_study_parsers(
     choose.add_argument("--by", default="auc", help="auc (default), final or highest, of the mean curve")
     choose.add_argument("--variant", default="tuned", help="what the chosen runs are called (default: tuned)")
     choose.add_argument("--out", type=Path, required=True, help="the .toml file to write")
-    return parsers
+
+    report = commands.add_parser("report", help="one page of studies: tables beside the paper's, charts, figures")
+    report.add_argument("studies", type=Path, nargs="+", metavar="DIR", help="directories of studies, or exports")
+    report.add_argument("--out", type=Path, default=Path("report"), help="directory to write (default: report)")
+    return parsers | {"report": report}
 
 
 def study_help(options: argparse.Namespace) -> None:
@@ -198,8 +202,17 @@ def choose_settings(options: argparse.Namespace) -> None:
     print(f"written to {options.out}", file=sys.stderr)
 
 
+def report(options: argparse.Namespace) -> None:
+    from iqrl.studies.results import load_results
+
+    _write_report([load_results(path) for path in options.studies], options.out)
+
+
 def _write_report(results: list, out: Path) -> None:
-    pass
+    from iqrl.report.write import write_report
+
+    written = write_report(results, out)
+    print(f"report: {written[0]}, and {len(written) - 1} tables and figures beside it")
 
 
 STUDY_COMMANDS = {
@@ -209,4 +222,5 @@ STUDY_COMMANDS = {
     "study status": study_status,
     "study export": export_study,
     "study choose": choose_settings,
+    "report": report,
 }

@@ -6,6 +6,7 @@ import pytest
 from iqrl.errors import BadInput
 from iqrl.measure.neighbours import nearest_neighbours
 from iqrl.report import maps
+from iqrl.report.colours import COLOURS
 from iqrl.report.maps import flattened, plot_neighbour_map, plot_neighbours, plot_states
 from iqrl.tasks.cartpole import cartpole
 
@@ -36,7 +37,7 @@ def test_states_are_coloured_by_context(tmp_path, monkeypatch):
         assert words in text
     assert len(re.findall(r'id="axes_\d+"', text)) == 2
     # Of both panels, and one more in the legend.
-    assert marks(path, "#1b6ca8") + marks(path, "#c8372d") == 2 * 60 + 2
+    assert marks(path, COLOURS[0]) + marks(path, COLOURS[1]) == 2 * 60 + 2
 
 
 def test_distances_are_in_units_of_the_tasks_ranges(monkeypatch, tmp_path):
@@ -58,7 +59,7 @@ def test_neighbours_in_a_grid_and_on_a_map(tmp_path):
     path = plot_neighbour_map(STATES, found, tmp_path / "map.svg")
     assert "state 50 and its neighbours" in path.read_text()
     # Five neighbours, the query, and the query in the legend.
-    assert marks(path, "#c8372d") == 7
+    assert marks(path, COLOURS[1]) == 7
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path):

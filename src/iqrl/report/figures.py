@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -14,10 +16,11 @@ from matplotlib.ticker import EngFormatter
 
 from iqrl.config import Run
 from iqrl.errors import BadInput
+from iqrl.report.colours import COLOURS
 from iqrl.report.labels import common_settings, distinct_labels
 from iqrl.results import mean_curve
+from iqrl.training.checkpoint import write_whole
 
-COLOURS = ("#1b6ca8", "#c8372d", "#2a8c5a", "#8a5ab5", "#d98c21", "#4d4d4d", "#17a2b0", "#b0578d")
 FORMATS = (".png", ".svg", ".pdf")
 
 Curve = tuple[Run, np.ndarray, np.ndarray]
@@ -25,18 +28,26 @@ Curve = tuple[Run, np.ndarray, np.ndarray]
 
 
 @contextmanager
-def drawing(path: str | Path, width: float, height: float) -> Generator[Figure]:
-    """An empty figure of that size in inches, to be drawn on; it is written to `path` at the end."""
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
+def drawing(path: str | Path, width: float, height: float, also: Sequence[Path] = ()) -> Generator[Figure]:
+    """An empty figure of that size in inches, to be drawn on; it is written to `path`, and `also` there, at the end."""
+    paths = [Path(path), *also]
+    for path in paths:
+        if path.suffix.lower() not in FORMATS:
+            raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
     with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 11}):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
-        try:
-            figure.savefig(path, dpi=150)
-        except OSError as error:
-            raise BadInput(f"cannot write {path}: {error.strerror}.") from error
+        for path in paths:
+            _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150)
+    try:
+        write_whole(path, buffer.getvalue())
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
 
 
 def over_steps(axis: Axes) -> None:
@@ -59,7 +70,7 @@ def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
         for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
             for (run, steps, returns), label, colour in zip(curves, labels, colours(len(curves)), strict=True):
                 if run.task == task:
-                    _draw(axis, steps, returns, label, colour)
+                    draw_curve(axis, steps, returns, label, colour)
             axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]))
             axis.set_ylabel("return of training episodes")
             over_steps(axis)
@@ -67,13 +78,16 @@ def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
     return Path(path)
 
 
-def _draw(axis: Axes, steps: np.ndarray, returns: np.ndarray, label: str, colour: str) -> None:
+def draw_curve(
+    axis: Axes, steps: np.ndarray, returns: np.ndarray, label: str, colour: str, seeds: bool = True, **style: Any
+) -> None:
+    """The mean over seeds, a band of one standard deviation, and a thin line per seed if wanted."""
     mean = mean_curve(returns)
     spread = np.sqrt(mean_curve((returns - mean) ** 2))
     # The band stays within what the seeds did: a mean plus a deviation can be a return that no episode can have.
     low = np.fmax(mean - spread, np.nanmin(np.where(np.isnan(returns), np.inf, returns), axis=0))
     high = np.fmin(mean + spread, np.nanmax(np.where(np.isnan(returns), -np.inf, returns), axis=0))
-    for seed in returns:
+    for seed in returns if seeds else ():
         axis.plot(steps, seed, color=colour, alpha=0.25, linewidth=0.7)
     axis.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
-    axis.plot(steps, mean, color=colour, linewidth=2.2, label=label)
+    axis.plot(steps, mean, color=colour, linewidth=2.2 if seeds else 1.6, label=label, **style)

@@ -14,7 +14,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from iqrl.config import Run
 from iqrl.errors import BadInput
-from iqrl.report.figures import COLOURS, colours, drawing, over_steps
+from iqrl.report.colours import COLOURS
+from iqrl.report.figures import colours, drawing, over_steps
 from iqrl.report.labels import common_settings, distinct_labels
 from iqrl.results import mean_curve
 

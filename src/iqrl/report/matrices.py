@@ -23,7 +23,7 @@ def plot_context_matrix(matrix: ContextMatrix, run: Run, path: str | Path) -> Pa
     with drawing(path, 2.8 + 1.35 * contexts, 2.3 + 1.0 * contexts) as figure:
         axis = figure.subplots()
         axis.set_facecolor("#dddddd")
-        limit = _limit(mean)
+        limit = colour_limit(mean)
         shown = axis.imshow(mean, cmap="RdBu_r", vmin=-limit, vmax=limit)
         for i, j in np.ndindex(mean.shape):
             _write(axis, matrix.change[:, i, j], mean[i, j], (j, i), limit)
@@ -41,7 +41,7 @@ def plot_context_matrix(matrix: ContextMatrix, run: Run, path: str | Path) -> Pa
     return Path(path)
 
 
-def _limit(mean: np.ndarray) -> float:
+def colour_limit(mean: np.ndarray) -> float:
     """Where colours end: a few cells may go beyond it, so that one large number does not leave the others pale."""
     known = np.abs(mean[np.isfinite(mean)])
     return max(float(np.quantile(known, 0.8)), 1e-3) if known.size else 1.0

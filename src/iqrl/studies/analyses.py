@@ -15,8 +15,8 @@ def context_matrix(path: Path) -> dict[str, Any]:
 
     matrix = matrix_of(load(path))
     return {
-        "change": known(matrix.mean_change.tolist()),
-        "change_per_seed": known(matrix.change.tolist()),
+        "matrix": known(matrix.mean_change.tolist()),
+        "per_seed": known(matrix.change.tolist()),
         "counts": matrix.counts.tolist(),
         "own": matrix.own,
     }
@@ -27,7 +27,13 @@ def cost(path: Path) -> dict[str, Any]:
     from iqrl.analysis.cost import cost_of
     from iqrl.training.store import RunStore
 
-    return cost_of(RunStore.open(path).run)
+    cost = cost_of(RunStore.open(path).run)
+    flops = cost["flops_per_seed"]
+    return {
+        "flops": {"by the paper's formula": flops["formula"], "in the compiled program": flops["compiled"]},
+        "seconds_per_million_steps": cost["microseconds_per_step"]["total"],
+        "details": cost,
+    }
 
 
 ANALYSES: Mapping[str, Callable[[Path], dict[str, Any]]] = {"context_matrix": context_matrix, "cost": cost}

@@ -1,0 +1,176 @@
+"""The tables of a study in Markdown and in LaTeX."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from iqrl.report.grid import (
+    Column,
+    Detail,
+    Entry,
+    Found,
+    Grid,
+    Row,
+    details,
+    highest_grid,
+    placed_cells,
+    unfinished_text,
+)
+from iqrl.report.verdicts import SIGNS, legend
+from iqrl.studies.results import StudyResults
+
+DETAIL_COLUMNS = ("task", "buffer", "line", "variant", "final [95%]", "AUC [95%]", "final of each seed")
+
+
+# Markdown
+
+
+def markdown_table(study: StudyResults) -> str:
+    """Highest returns beside the paper's, then finals and areas under the curve with 95% intervals."""
+    found = placed_cells(study)
+    grid = highest_grid(found)
+    compared = any(column.variant is None for column in grid.columns)
+    parts = [
+        f"## {_markdown(study.title)}",
+        _markdown(study.about),
+        unfinished_text(study),
+        "Highest return of the mean curve; the best of a task and column in bold.",
+        _markdown_lines(["task", "", *map(_column_name, grid.columns)], [_markdown_row(row) for row in grid.rows]),
+        legend() if compared else "",
+        "Final (the last tenth of the curve) and area under the curve (its mean), with 95% bootstrap intervals.",
+        _markdown_lines(list(DETAIL_COLUMNS), [_markdown_detail(row) for row in details(found)]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _markdown_lines(head: list[str], rows: list[list[str]]) -> str:
+    rule = ["---", "---", *["---:"] * (len(head) - 2)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
+
+
+def _markdown_row(row: Row) -> list[str]:
+    return [_markdown(row.task), _markdown(row.label), *map(_markdown_entry, row.entries)]
+
+
+def _markdown_detail(row: Detail) -> list[str]:
+    return [*map(_markdown, row[:4]), *row[4:]]
+
+
+def _markdown_entry(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.best else entry.text
+    return " ".join(filter(None, [text, _sign(entry)]))
+
+
+def _markdown(text: str) -> str:
+    """Characters that Markdown would take for its own, as they are."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+
+
+def _column_name(column: Column) -> str:
+    return " ".join(filter(None, [column.group, _markdown(column.name)]))
+
+
+def _sign(entry: Entry) -> str:
+    return SIGNS[entry.cell.verdict.word] if entry.cell and entry.cell.verdict else ""
+
+
+# LaTeX
+
+LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "…": r"\ldots{}", "≈": r"$\approx$",
+    "▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "κ": r"$\kappa$", "λ": r"$\lambda$",
+}  # fmt: skip
+
+
+def latex_table(study: StudyResults) -> str:
+    """Two floats with booktabs rules; needs the packages booktabs, amssymb and, for names in quotes, T1 fonts."""
+    found = placed_cells(study)
+    grid = highest_grid(found)
+    compared = any(column.variant is None for column in grid.columns)
+    note = f" {legend()}" if compared else ""
+    highest = _latex_float(
+        f"tab:{study.name}",
+        f"{study.title}. Highest return of the mean curve; the best of a task and column in bold.{note}",
+        "ll" + "r" * len(grid.columns),
+        [*_latex_heads(grid.columns), r"\midrule", *_latex_rows(grid)],
+    )
+    return highest + "\n" + _latex_details(study, found)
+
+
+def _latex_float(label: str, caption: str, columns: str, lines: list[str]) -> str:
+    body = [r"\toprule", *lines, r"\bottomrule"]
+    return "\n".join(
+        [
+            "% needs \\usepackage{booktabs,amssymb}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{latex(caption)}}}",
+            rf"\label{{{re.sub(r'[^A-Za-z0-9:-]', '-', label)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            *body,
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _latex_heads(columns: list[Column]) -> list[str]:
+    """The buffer sizes over their columns, where there are any, and the names of the columns."""
+    names = " & ".join(["", "", *[latex(column.name) for column in columns]]).strip() + r" \\"
+    if not columns or not columns[0].group:
+        return [names]
+    heads, rules, at = ["", ""], [], 3
+    for group, members in itertools.groupby(columns, key=lambda column: column.group):
+        width = len(list(members))
+        heads.append(rf"\multicolumn{{{width}}}{{c}}{{${group.replace(',', '{,}')}$}}")
+        rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
+        at += width
+    return [" & ".join(heads).strip() + r" \\", " ".join(rules), names]
+
+
+def _latex_rows(grid: Grid) -> list[str]:
+    """The task is named in its first row, and a rule divides tasks."""
+    lines = []
+    for task, rows in itertools.groupby(grid.rows, key=lambda row: row.task):
+        lines += [r"\midrule"] * bool(lines)
+        for number, row in enumerate(rows):
+            cells = [latex(task) if number == 0 else "", latex(row.label), *map(_latex_entry, row.entries)]
+            lines.append(" & ".join(cells).strip() + r" \\")
+    return lines
+
+
+def _latex_entry(entry: Entry) -> str:
+    text = _latex_number(entry.text)
+    text = rf"\textbf{{{text}}}" if entry.best else text
+    return " ".join(filter(None, [text, latex(_sign(entry))]))
+
+
+def _latex_details(study: StudyResults, found: Found) -> str:
+    rows = [_latex_detail(row) for row in details(found)]
+    head = " & ".join(latex(name) for name in DETAIL_COLUMNS[:-1]) + r" \\"
+    caption = f"{study.title}. Final (the last tenth of the curve) and area under the curve, with 95% intervals."
+    return _latex_float(f"tab:{study.name}-intervals", caption, "llllrr", [head, r"\midrule", *rows])
+
+
+def _latex_detail(row: Detail) -> str:
+    names, numbers = row[:4], (row.final, row.auc)
+    return " & ".join([*map(latex, names), *map(_latex_number, numbers)]) + r" \\"
+
+
+def _latex_number(text: str) -> str:
+    """A hyphen before a digit is a minus."""
+    return re.sub(r"-(?=\d)", "$-$", text)
+
+
+def latex(text: str) -> str:
+    """Special characters as LaTeX writes them.
+
+    >>> latex("my_module:x<y> 5%")
+    'my\\\\_module:x\\\\textless{}y\\\\textgreater{} 5\\\\%'
+    """
+    return "".join(LATEX.get(character, character) for character in text)
