@@ -7,7 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from iqrl.methods import build_agent
 from iqrl.parts.tiles import joint, tile_coding
+from iqrl.settings import resolve
+from iqrl.tasks import make_task
 
 
 def code(part, *obs):
@@ -110,3 +113,12 @@ def test_nearby_states_share_more_tiles_than_far_ones(hashed):
     # Each variable crosses an edge of a tile, 0.25 wide, once in 25 steps of 0.01: about 8 · (1 - 4 / 25) stay.
     assert shared(near) == pytest.approx(8 * (1 - 4 / 25), abs=0.5)
     assert shared(far) < 1
+
+
+@pytest.mark.parametrize(("tile_range", "bins"), [("task", [14, 12, 14, 11]), ("unit", [19, 19, 11, 19])])
+def test_ranges_are_the_tasks_or_one_for_all(tile_range, bins):
+    """CartPole's ranges are ±2.4, ±5, ±π/12 and ±2π, in 20 bins."""
+    run = resolve("CartPole-v0", "tcnn", tile_range=tile_range)
+    sight = build_agent(run, make_task(run)).perception
+    ones = np.asarray(sight.encode((), jnp.array([1.2, 1.1, 0.11, 0.95])))
+    np.testing.assert_array_equal(ones - 20 * np.arange(4), bins)

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -130,10 +131,18 @@ def test_ctrl_c_stops_what_runs_and_says_how_to_go_on(directory):
     assert directory.failures() == {}
 
 
-def test_the_time_left_goes_down_to_nothing(directory):
+def test_the_time_left_is_what_was_estimated_until_runs_say_otherwise(directory):
+    class Slow(Pretended):
+        def wait(self, seconds):
+            return super().wait(seconds) if len(self.waits) > 1 else self.waits.append(seconds) or []
+
+        waits: ClassVar = []
+
     heard = Heard()
-    conduct(directory, Pretended(directory), heard, runs_of(directory))
-    assert heard.left == sorted(heard.left, reverse=True)
+    conduct(directory, Slow(directory), heard, runs_of(directory))
+    estimated = sum(map(seconds_of, runs_of(directory)))
+    assert heard.left[0] == pytest.approx(estimated, rel=0.01), "none has ended"
+    assert heard.left[2] < estimated / 100, "the first took no time at all"
     assert heard.left[-1] == 0
 
 

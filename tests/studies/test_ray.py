@@ -104,7 +104,8 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(address, tmp_pa
     assert killer.errors, "the killed run was not reported"
     alone = StudyDirectory.create(tmp_path / "alone", STUDY)
     for run in runs:
-        work(alone.unit_of(run))
+        with alone.locked():
+            work(alone.unit_of(run))
         metrics = [(folder.path_of(run) / "metrics.parquet").read_bytes() for folder in (directory, alone)]
         assert metrics[0] == metrics[1]
 

@@ -83,17 +83,17 @@ class StudyDirectory:
                 raise BadInput(f"{path} holds the study {existing.study.name!r}; choose another directory.")
         elif path.is_file() or (path.is_dir() and any(path.iterdir())):
             raise BadInput(f"{path} exists and is not a study; choose another directory.")
-        directory = cls(path, study, info)
-        try:
-            for folder in (path, path / "runs", path / "progress", path / "logs"):
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"cannot write to {path}: {error.strerror}.") from error
-        return directory
+        return cls(path, study, info)
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
-        """Only one process runs a study at a time; the lock is the operating system's and dies with its holder."""
+        """Only one process runs a study at a time; the lock is the operating system's and dies with its holder.
+        Nothing is made before it is asked for."""
+        try:
+            for folder in (self.path, self.path / "runs", self.path / "progress", self.path / "logs"):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write to {self.path}: {error.strerror}.") from error
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
