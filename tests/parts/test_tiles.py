@@ -115,7 +115,7 @@ def test_nearby_states_share_more_tiles_than_far_ones(hashed):
     assert shared(far) < 1
 
 
-@pytest.mark.parametrize(("tile_range", "bins"), [("task", [14, 12, 14, 11]), ("unit", [19, 19, 11, 19])])
+@pytest.mark.parametrize(("tile_range", "bins"), [("task", [15, 12, 14, 11]), ("unit", [19, 19, 11, 19])])
 def test_ranges_are_the_tasks_or_one_for_all(tile_range, bins):
     """CartPole's ranges are ±2.4, ±5, ±π/12 and ±2π, in 20 bins."""
     run = resolve("CartPole-v0", "tcnn", tile_range=tile_range)
