@@ -14,32 +14,15 @@ import ast
 
 import iqrl
 from iqrl.methods import METHODS
+from iqrl.paper.printed import printed_value
 
-PAPER = {
-    # task: method: highest return at N = 1, 100, 50,000 (the paper's Table I)
-    "CartPole-v0": {
-        "dqn": (106.0, 185.4, 200.0), "srnn": (112.9, 182.9, 200.0), "dsom": (173.0, 200.0, 200.0),
-        "tcnn": (102.3, 174.1, 200.0), "iq": (200.0, 200.0, 200.0),
-    },
-    "CartPole-v1": {
-        "dqn": (188.4, 421.5, 497.7), "srnn": (250.1, 445.6, 498.6), "dsom": (295.5, 490.0, 500.0),
-        "tcnn": (136.8, 341.1, 494.2), "iq": (489.3, 498.5, 500.0),
-    },
-    "Acrobot-v1": {
-        "dqn": (-222.1, -89.2, -85.4), "srnn": (-204.7, -89.4, -83.2), "dsom": (-110.0, -218.2, -91.4),
-        "tcnn": (-491.5, -426.5, -89.8), "iq": (-91.7, -85.7, -82.9),
-    },
-    "Pendulum-v0": {
-        "dqn": (-1165.3, -375.2, -134.9), "srnn": (-1160.3, -567.1, -144.2), "dsom": (-1122.1, -834.7, -146.2),
-        "tcnn": (-1204.8, -438.0, -142.0), "iq": (-1018.1, -209.1, -140.0),
-    },
-}  # fmt: skip
+TASKS = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v0")
 SIZES = (1, 100, 50_000)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tasks", nargs="+", default=["CartPole-v0"], choices=PAPER)
+    parser.add_argument("--tasks", nargs="+", default=["CartPole-v0"], choices=TASKS)
     parser.add_argument("--methods", nargs="+", default=["dqn", "iq"])
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--seeds", type=int, default=5)
@@ -67,8 +50,8 @@ def row(task: str, method: str, size: int, seeds: int, preset: str, settings: di
     summary = iqrl.train(
         task, method, preset=None if preset == "library" else preset, seeds=seeds, **settings
     ).summary()
-    known = preset == "paper" and size in SIZES and method in PAPER[task]
-    paper = PAPER[task][method][SIZES.index(size)] if known else ""
+    printed = printed_value(task, method, size) if preset == "paper" else None
+    paper = printed.value if printed else ""
     finals = ", ".join(f"{seed['final']:.0f}" for seed in summary["seeds"])
     numbers = " | ".join(f"{summary[name]:.1f}" for name in ("highest", "final", "auc"))
     return f"| {task} | {size:,} | {method} | {paper} | {numbers} | {finals} |"

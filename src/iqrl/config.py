@@ -49,6 +49,9 @@ class TaskOptions(Checked):
         "value the state at a time limit instead of treating it as the end of the world",
         paper="not stated; an end in Baselines",
     )
+    reward_scale: float = option(
+        1.0, "factor of the reward that is learned from; returns are told without it", at_least=1e-6, paper="not stated"
+    )
     torques: int = option(5, "Pendulum: number of evenly spaced torques on [-2, 2]", at_least=2, paper="not stated")
     shaping_scale: float = option(
         1.0,

@@ -8,7 +8,7 @@ from iqrl.config import Run, TaskOptions
 from iqrl.errors import BadInput, unknown
 from iqrl.plugins import load_attribute
 from iqrl.tasks.acrobot import acrobot
-from iqrl.tasks.base import Task
+from iqrl.tasks.base import Task, scaled
 from iqrl.tasks.cartpole import cartpole
 from iqrl.tasks.check import check_task
 from iqrl.tasks.mountain_car import mountain_car
@@ -32,7 +32,11 @@ SETTINGS_OF = {"torques": "Pendulum-v0", "shaping_scale": "MountainCar"}
 def make_task(run: Run) -> Task:
     """The run's task with its options applied."""
     task = find_task(run.task)(run)
-    return task if run.max_episode_steps is None else task._replace(time_limit=run.max_episode_steps)
+    if run.max_episode_steps is not None:
+        task = task._replace(time_limit=run.max_episode_steps)
+    return (
+        task if run.reward_scale == 1 else task._replace(learned_reward=scaled(task.learned_reward, run.reward_scale))
+    )
 
 
 def find_task(name: str) -> Callable[[TaskOptions], Task]:

@@ -20,6 +20,13 @@ def unshaped(state: State, reward: jax.Array, next_state: State, terminated: jax
     return reward
 
 
+LearnedReward = Callable[[State, jax.Array, State, jax.Array, float], jax.Array]
+
+
+def scaled(learned_reward: LearnedReward, factor: float) -> LearnedReward:
+    return lambda *moment: factor * learned_reward(*moment)
+
+
 class Task(NamedTuple):
     name: str
     actions: int
@@ -36,7 +43,7 @@ class Task(NamedTuple):
     observe: Callable[[State], jax.Array]
     reset_draws: int
     step_draws: int = 0
-    learned_reward: Callable[[State, jax.Array, State, jax.Array, float], jax.Array] = unshaped
+    learned_reward: LearnedReward = unshaped
     """(state, reward, next state, terminated, γ) -> the reward learned from; returns always add up the task's own"""
     gymnasium: Callable[[int], Env] | None = None
     """time limit -> the same task in Gymnasium, for evaluation"""

@@ -1,0 +1,31 @@
+"""The reward that is learned from may be scaled; returns are the task's own."""
+
+import jax.numpy as jnp
+
+import iqrl
+from iqrl.settings import resolve
+from iqrl.tasks import make_task
+
+LENGTHS = {"steps": 600, "period": 200, "seeds": 2}
+
+
+def learned(task, **settings):
+    run = resolve(task, "dqn", **settings)
+    state = jnp.array([0.1, 0.02])
+    moment = (state, jnp.float32(-3.0), state, jnp.bool_(True), 0.5)
+    return float(make_task(run).learned_reward(*moment))
+
+
+def test_the_learned_reward_is_multiplied():
+    assert learned("Pendulum-v0") == -3.0
+    assert learned("Pendulum-v0", reward_scale=0.5) == -1.5
+    whole, half = learned("MountainCar"), learned("MountainCar", reward_scale=0.5)
+    assert whole > 90, "the bonus at the goal is learned from"
+    assert half == whole / 2, "shaping and bonus are scaled too"
+
+
+def test_returns_are_told_without_the_factor():
+    """Before learning starts a policy is random: the same episodes, whatever is learned from them."""
+    plain = iqrl.train("Pendulum-v0", "dqn", learning_starts=600, **LENGTHS)
+    scaled = iqrl.train("Pendulum-v0", "dqn", learning_starts=600, reward_scale=0.1, **LENGTHS)
+    assert (plain.returns == scaled.returns).all()
