@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from made_up_studies import learned, record, study, whole_report
+from made_up_studies import METHODS, learned, record, study, whole_report
 
 from iqrl.report.page.render import render_page
 
@@ -19,11 +19,12 @@ OPTIONS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900",
 )  # fmt: skip
 ODD = 'my_module:x<y>"&,'
+BESIDE = "a variant with quite a long name that a head must break"
 
 
 @pytest.fixture(scope="module")
 def studies():
-    return [*whole_report(("CartPole-v0", "Pendulum-v0"), seeds=3, points=12), _rough()]
+    return [*whole_report(("CartPole-v0", "Pendulum-v0"), seeds=3, points=12), _rough(), *_crowded()]
 
 
 def _rough():
@@ -36,6 +37,19 @@ def _rough():
     alone = np.where(np.arange(12) == 3, 20.0, np.nan)
     point = point.with_columns(**{name: alone for name in ("return", "aei", "value_loss")})
     return study(runs, [first, silent, point], name="rough", title="Rough", charts=("return", "aei", "value_loss"))
+
+
+def _crowded():
+    """A study with another beside it: together, too many lines for one chart."""
+    runs = [record("base", method=method, buffer_size=n) for n in (1, 100) for method in METHODS]
+    more = [
+        record("more", variant=variant, method=method, buffer_size=n)
+        for variant in ("first", "second", "third", BESIDE) for n in (1, 100) for method in METHODS
+    ]  # fmt: skip
+    made = lambda name, some, **changes: study(
+        some, [learned(run, 0.6, seeds=3, points=6) for run in some], name=name, title=name, **changes
+    )
+    return [made("base", runs), made("more", more, content={"beside": "base"})]
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +321,66 @@ def test_the_body_never_scrolls_sideways(opened, width):
     window(opened, width, 740)
     opened.execute_script("iqrl.drawAll(); document.querySelectorAll('details').forEach(part => part.open = true)")
     opened.execute_async_script("setTimeout(arguments[0], 120)")
+    assert ask(opened, "document.documentElement.scrollWidth") <= width
+
+
+def test_differences_have_tables_and_profiles(opened):
+    opened.execute_script("iqrl.drawAll()")
+    profiles = [i for i, chart in enumerate(charts(opened)) if chart["metric"] == "profile"]
+    of_main = [charts(opened)[i] for i in profiles if charts(opened)[i]["study"] == "table1"]
+    assert [chart["title"] for chart in of_main] == [
+        "all tasks and sizes", "all tasks, N=1", "all tasks, N=100", "all tasks, N=50,000",
+    ]  # fmt: skip
+    for i in profiles:
+        drawn = "document.querySelectorAll('[data-chart=\"{}\"] .{}').length"
+        lines = [line for line in charts(opened)[i]["lines"] if line["variant"] not in ask(opened, HIDDEN)]
+        assert ask(opened, drawn.format(i, "mean")) == ask(opened, drawn.format(i, "band")) == len(lines) > 0
+        assert not any(charts(opened)[i]["study"] == "more" for i in profiles)
+    rows = "[...document.querySelectorAll('#study-0 .sheet tbody:first-of-type th[scope=row]')].map(e => e.textContent)"
+    assert ask(opened, rows)[:4] == ["dqn", "srnn", "dsom", "tcnn"]
+    assert ask(opened, "document.querySelector('a[href=\"#differences-0\"]') !== null")
+    assert ask(opened, "document.querySelectorAll('#study-0 details:not(.finals)').length") == 2
+
+
+HIDDEN = "iqrl.data.hiddenVariants"
+
+
+def test_a_profile_is_read_and_saved(opened):
+    opened.execute_script("iqrl.drawAll()")
+    number_ = next(i for i, chart in enumerate(charts(opened)) if chart["metric"] == "profile")
+    point_at(opened, number_, 0.5)
+    text = ask(opened, "document.getElementById('readout').textContent")
+    assert text.startswith("τ = 0.")
+    assert "±" not in text
+    assert "…" in text
+    lines = ask(opened, f"iqrl.csv({number_})").splitlines()
+    assert len(lines) == 1 + 41 * 3 * len(charts(opened)[number_]["lines"])
+    assert not any("undefined" in line for line in lines)
+    assert sum("95% low" in line for line in lines) == 41 * len(charts(opened)[number_]["lines"])
+    assert ">normalised final τ<" in ask(opened, f"iqrl.svg({number_})")
+
+
+def test_a_study_beside_another_is_in_its_tables_and_off_in_its_charts(opened):
+    assert ask(opened, HIDDEN) == ["first", "second", "third", BESIDE]
+    opened.execute_script("iqrl.drawAll()")
+    drawn = "document.querySelectorAll('#study-4 g.line[data-variant=\"first\"]').length"
+    assert ask(opened, "document.querySelectorAll('section').length") == 5
+    assert ask(opened, drawn) == 0
+    opened.execute_script("document.querySelector('[data-variant-choice=\"first\"]').click()")
+    assert ask(opened, drawn) == 5 * len([chart for chart in charts(opened) if chart["study"] == "base"])
+    heads = (
+        "[...document.querySelectorAll('#study-4 .tables table')].map(e => [...e.querySelectorAll('thead th')].length)"
+    )
+    assert ask(opened, heads) == [1 + 6, 1 + 6], "a table per buffer size: its name, the paper, measured, four variants"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_tables_beside_each_other_stay_in_the_page(opened, width):
+    window(opened, width, 740)
+    opened.execute_script("document.querySelectorAll('details').forEach(part => part.open = true)")
+    wide = """[...document.querySelectorAll('.scroll')].filter(box =>
+        box.getBoundingClientRect().right > document.documentElement.clientWidth + 1).length"""
+    assert ask(opened, wide) == 0
     assert ask(opened, "document.documentElement.scrollWidth") <= width
 
 

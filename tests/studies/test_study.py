@@ -52,6 +52,12 @@ def test_variants_name_blocks_and_share_runs():
     assert len(both.runs) == 3, "IQ is single anyway: one run, in two variants"
 
 
+def test_a_study_may_belong_beside_another(tmp_path):
+    text = "beside = 'table1'\n[[runs]]\ntask = 'CartPole-v0'\nmethod = 'dqn'"
+    assert find_study(written(tmp_path, text)).beside == "table1"
+    assert study().beside == ""
+
+
 def test_settings_given_later_hold_for_every_run():
     changed = study().changed({"seeds": 3, "task": "CartPole-v1"})
     assert {run.seeds for run in changed.runs.values()} == {3}
@@ -85,6 +91,7 @@ def test_table_1_is_the_papers():
         ("[[runs]]\ntask = []\nmethod = 'iq'", "task is an empty list"),
         ("analyses = ['context_matrx']\n[[runs]]\ntask = 'CartPole-v0'", "did you mean context_matrix?"),
         ("title = 3\n[[runs]]\ntask = 'CartPole-v0'", "title must be text"),
+        ("beside = 3\n[[runs]]\ntask = 'CartPole-v0'", "beside must be text"),
         ("[[runs]\n", "not valid TOML"),
     ],
 )

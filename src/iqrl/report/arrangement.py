@@ -56,6 +56,10 @@ def size_name(buffer_size: int) -> str:
     return f"N={buffer_size:,}"
 
 
+def setting_text(name: str, value: Any) -> str:
+    return f"{SHORT.get(name, name)}={_short(value)}"
+
+
 def _placed(run: RunRecord) -> Placed:
     others = [name for name in run.varied if name not in ("task", "buffer_size")]
     if not others and "buffer_size" in run.varied:
@@ -65,7 +69,7 @@ def _placed(run: RunRecord) -> Placed:
 
 def _label(run: RunRecord, varied: list[str]) -> str:
     """The method, if methods are compared or nothing is, and every other setting that varies."""
-    settings = [f"{SHORT.get(name, name)}={_short(run.config.get(name))}" for name in varied if name != "method"]
+    settings = [setting_text(name, run.config.get(name)) for name in varied if name != "method"]
     return " ".join([run.config["method"]] * ("method" in varied or not settings) + settings)
 
 

@@ -30,6 +30,8 @@ class Cell(NamedTuple):
     seeds: tuple[int, ...]
     finals: tuple[float | None, ...]
     """final of each seed"""
+    aucs: tuple[float | None, ...]
+    """area under the curve of each seed"""
     verdict: Verdict | None
 
 
@@ -52,6 +54,7 @@ def cell_of(run: RunRecord, curves: pl.DataFrame) -> Cell:
         auc=_interval([seed["auc"] for seed in per_seed]),
         seeds=tuple(curves["seed"].unique().sort().to_list()),
         finals=tuple(seed["final"] for seed in per_seed),
+        aucs=tuple(seed["auc"] for seed in per_seed),
         verdict=verdict(run.config["task"], highest, printed),
     )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from iqrl.report.arrangement import Place, Placed, arranged, unique
+from iqrl.report.arrangement import Place, Placed, arranged, size_name, unique
 from iqrl.report.cells import printed_of
+from iqrl.report.comparisons import Comparison
+from iqrl.statistics.profiles import Profile
 from iqrl.studies.results import StudyResults
 
 NAMES = {
@@ -18,6 +21,7 @@ NAMES = {
     "held_out_max_q_heads": "max-Q of each head on held-out states",
     "aei": "AEI",
     "seconds_per_million_steps": "seconds per million steps",
+    "profile": "share of runs that score more than τ",
 }
 
 
@@ -60,7 +64,24 @@ class MatrixChart(NamedTuple):
     """row: the context trained on; column: the one whose loss changed"""
 
 
-Chart = CurveChart | BarChart | MatrixChart
+class ProfileLine(NamedTuple):
+    name: str
+    variant: str
+    profile: Profile
+
+
+class ProfileChart(NamedTuple):
+    """Not over steps but over τ, a normalised score."""
+
+    metric: str
+    place: Place
+    title: str
+    lines: list[ProfileLine]
+
+
+Chart = CurveChart | BarChart | MatrixChart | ProfileChart
+CROWDED = 10
+"""lines in a chart from which on variants are no longer drawn over each other, unless asked for"""
 
 
 def metric_name(metric: str) -> str:
@@ -72,6 +93,27 @@ def charts_of(study: StudyResults) -> list[Chart]:
     placed = arranged(study)
     curves = [chart for metric in study.charts for chart in _curve_charts(study.curves, placed, metric)]
     return [*curves, *_cost_charts(placed), *_matrix_charts(placed)]
+
+
+def profile_charts(comparisons: Sequence[Comparison]) -> list[ProfileChart]:
+    """One over all cells, and one per buffer size where there are several."""
+    standings = [(comparison.variant, one) for comparison in comparisons for one in comparison.standings]
+    charts, sizes = [], unique(one.buffer_size for _, one in standings)
+    for size in sizes:
+        here = [(variant, one) for variant, one in standings if one.buffer_size == size]
+        lines = [ProfileLine(one.method, variant, one.profile) for variant, one in here]
+        title = "all tasks" + (f", {size_name(size)}" if size is not None else " and sizes" * (len(sizes) > 1))
+        charts.append(ProfileChart("profile", Place("all tasks", size), title, lines))
+    return charts
+
+
+def is_crowded(charts: Sequence[Chart]) -> bool:
+    return any(len(chart.lines) > CROWDED for chart in charts if isinstance(chart, CurveChart | ProfileChart))
+
+
+def ordered_variants(study: StudyResults) -> list[str]:
+    """The runs without a variant first."""
+    return sorted(unique(run.variant for run in study.runs), key=bool)
 
 
 def _curve_charts(curves: pl.DataFrame, placed: list[Placed], metric: str) -> list[CurveChart]:

@@ -78,6 +78,14 @@ def highest_grid(found: Found) -> Grid:
     return Grid(columns, rows)
 
 
+def grids(found: Found) -> list[Grid]:
+    """One grid; where there are variants, one per buffer size, each with as many columns as can be read at once."""
+    if len(unique(placed.variant for placed, _ in found)) < 2:
+        return [highest_grid(found)]
+    sizes = sorted({placed.place.buffer_size for placed, _ in found}, key=lambda size: size or 0)
+    return [highest_grid([pair for pair in found if pair[0].place.buffer_size == size]) for size in sizes]
+
+
 def details(found: Found) -> list[Detail]:
     """A line per run: final and area under the curve with their intervals, and every seed's final."""
     return [
@@ -95,8 +103,9 @@ def details(found: Found) -> list[Detail]:
 
 
 def verdict_counts(found: Found) -> dict[str, int]:
-    """How many cells have which verdict; empty where the paper prints nothing to compare with."""
-    words = [cell.verdict.word for _, cell in found if cell.verdict]
+    """How many cells have which verdict, variants apart if they are not all there is; empty without printed numbers."""
+    plain = [pair for pair in found if not pair[0].variant] or found
+    words = [cell.verdict.word for _, cell in plain if cell.verdict]
     return {word: words.count(word) for word in (AS_PRINTED, ABOVE, BELOW)} if words else {}
 
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
+from iqrl.report.comparison_tables import (
+    QUESTION,
+    Sheet,
+    Text,
+    cell_sheet,
+    headlines,
+    improvement_sheet,
+    notes,
+    standing_sheet,
+)
+from iqrl.report.comparisons import Comparison, compare
 from iqrl.report.grid import (
     Column,
     Detail,
@@ -13,7 +25,7 @@ from iqrl.report.grid import (
     Grid,
     Row,
     details,
-    highest_grid,
+    grids,
     placed_cells,
     unfinished_text,
 )
@@ -26,22 +38,65 @@ DETAIL_COLUMNS = ("task", "buffer", "line", "variant", "final [95%]", "AUC [95%]
 # Markdown
 
 
-def markdown_table(study: StudyResults) -> str:
-    """Highest returns beside the paper's, then finals and areas under the curve with 95% intervals."""
+def markdown_table(study: StudyResults, comparisons: Sequence[Comparison] | None = None) -> str:
+    """Highest returns beside the paper's, finals and areas with 95% intervals, and which methods differ.
+
+    `comparisons`: those of the study, where they are known already.
+    """
     found = placed_cells(study)
-    grid = highest_grid(found)
-    compared = any(column.variant is None for column in grid.columns)
+    tables = grids(found)
+    comparisons = compare(study) if comparisons is None else comparisons
     parts = [
         f"## {_markdown(study.title)}",
         _markdown(study.about),
         unfinished_text(study),
         "Highest return of the mean curve; the best of a task and column in bold.",
-        _markdown_lines(["task", "", *map(_column_name, grid.columns)], [_markdown_row(row) for row in grid.rows]),
-        legend() if compared else "",
+        *map(_markdown_grid, tables),
+        legend() if any(map(_has_printed, tables)) else "",
         "Final (the last tenth of the curve) and area under the curve (its mean), with 95% bootstrap intervals.",
         _markdown_lines(list(DETAIL_COLUMNS), [_markdown_detail(row) for row in details(found)]),
+        *_markdown_comparisons(comparisons),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    if not comparisons:
+        return []
+    sheets = [improvement_sheet(comparisons), standing_sheet(comparisons)]
+    sheets += [cell_sheet(one) for one in comparisons if one.cells]
+    said = [_markdown(line) for line in [*headlines(comparisons), *notes(comparisons)]]
+    tables = [part for sheet in sheets if sheet.sections for part in _markdown_sheet(sheet)]
+    return [f"### {QUESTION}", *said, *tables]
+
+
+def _markdown_sheet(sheet: Sheet) -> list[str]:
+    head = [" ".join(filter(None, [group, name])) for group in _group_names(sheet) for name in sheet.columns]
+    rows = [
+        [_markdown(section.name), _markdown(name), *map(_markdown_text, texts)]
+        for section in sheet.sections
+        for name, texts in section.rows
+    ]
+    lines = _markdown_lines(["", "", *map(_markdown, head)], rows)
+    return [f"#### {_markdown(sheet.title)}", _markdown(sheet.caption) + ".", lines]
+
+
+def _group_names(sheet: Sheet) -> list[str]:
+    """A group that stands alone needs no name."""
+    return sheet.groups if len(sheet.groups) > 1 else [""]
+
+
+def _markdown_text(text: Text) -> str:
+    shown = _markdown(text.text)
+    return f"**{shown}**" if text.strong else shown
+
+
+def _markdown_grid(grid: Grid) -> str:
+    return _markdown_lines(["task", "", *map(_column_name, grid.columns)], [_markdown_row(row) for row in grid.rows])
+
+
+def _has_printed(grid: Grid) -> bool:
+    return any(column.variant is None for column in grid.columns)
 
 
 def _markdown_lines(head: list[str], rows: list[list[str]]) -> str:
@@ -87,18 +142,22 @@ LATEX = {
 
 
 def latex_table(study: StudyResults) -> str:
-    """Two floats with booktabs rules; needs the packages booktabs, amssymb and, for names in quotes, T1 fonts."""
+    """Floats with booktabs rules; needs the packages booktabs, amssymb and, for names in quotes, T1 fonts."""
     found = placed_cells(study)
-    grid = highest_grid(found)
-    compared = any(column.variant is None for column in grid.columns)
-    note = f" {legend()}" if compared else ""
-    highest = _latex_float(
-        f"tab:{study.name}",
+    tables = grids(found)
+    labels = [f"tab:{study.name}", *[f"tab:{study.name}-{grid.columns[0].group}" for grid in tables[1:]]]
+    highest = [_latex_highest(study, grid, label) for grid, label in zip(tables, labels, strict=True)]
+    return "\n".join([*highest, _latex_details(study, found)])
+
+
+def _latex_highest(study: StudyResults, grid: Grid, label: str) -> str:
+    note = f" {legend()}" if _has_printed(grid) else ""
+    return _latex_float(
+        label,
         f"{study.title}. Highest return of the mean curve; the best of a task and column in bold.{note}",
         "ll" + "r" * len(grid.columns),
         [*_latex_heads(grid.columns), r"\midrule", *_latex_rows(grid)],
     )
-    return highest + "\n" + _latex_details(study, found)
 
 
 def _latex_float(label: str, caption: str, columns: str, lines: list[str]) -> str:

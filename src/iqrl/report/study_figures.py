@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,8 +17,22 @@ from matplotlib.figure import Figure
 
 from iqrl.report.arrangement import unique
 from iqrl.report.axes import LOG, axis_kind
-from iqrl.report.charts import BarChart, Chart, CurveChart, MatrixChart, charts_of, metric_name
+from iqrl.report.charts import (
+    BarChart,
+    Chart,
+    CurveChart,
+    Line,
+    MatrixChart,
+    ProfileChart,
+    ProfileLine,
+    charts_of,
+    is_crowded,
+    metric_name,
+    ordered_variants,
+    profile_charts,
+)
 from iqrl.report.colours import COLOURS, shared_colours
+from iqrl.report.comparisons import Comparison
 from iqrl.report.figures import draw_curve, drawing, over_steps
 from iqrl.report.matrices import colour_limit, percent
 from iqrl.report.page.data import names_of
@@ -29,16 +44,33 @@ DASHES = ("-", (0, (4, 2)), (0, (1, 2)), (0, (6, 2, 1, 2)))
 """one per variant"""
 
 
-def draw_study(study: StudyResults, directory: str | Path) -> list[Path]:
-    """A figure per metric of the study, each as PDF and as SVG; their paths."""
-    charts = charts_of(study)
+def draw_study(study: StudyResults, directory: str | Path, comparisons: Sequence[Comparison] = ()) -> list[Path]:
+    """A figure per metric of the study, each as PDF and as SVG; their paths. `comparisons` have profiles to draw."""
+    charts = [*charts_of(study), *profile_charts(comparisons)]
     colours = {name: COLOURS[number] for name, number in shared_colours([names_of(charts)]).items()}
     paths = []
     for metric, members in itertools.groupby(charts, key=lambda chart: chart.metric):
-        files = [Path(directory) / f"{file_name(f'{study.name}-{metric}')}{ending}" for ending in FORMATS]
-        _draw_charts(study, list(members), colours, files)
-        paths += files
+        for variant, drawn in _uncrowded(study, list(members)):
+            name = file_name("-".join(filter(None, [study.name, metric, variant])))
+            files = [Path(directory) / f"{name}{ending}" for ending in FORMATS]
+            _draw_charts(study, drawn, colours, files)
+            paths += files
     return paths
+
+
+def _uncrowded(study: StudyResults, charts: Sequence[Chart]) -> list[tuple[str, Sequence[Chart]]]:
+    """All in one figure, or a figure per variant where one would have too many lines, with the name of the variant."""
+    if not is_crowded(charts):
+        return [("", charts)]
+    split = [(variant, _only(charts, variant)) for variant in ordered_variants(study)]
+    return [(variant, some) for variant, some in split if some]
+
+
+def _only(charts: Sequence[Chart], variant: str) -> list[Chart]:
+    """The lines of one variant."""
+    of_lines = [chart for chart in charts if isinstance(chart, CurveChart | ProfileChart)]
+    kept: list[Any] = [[line for line in chart.lines if line.variant == variant] for chart in of_lines]
+    return [chart._replace(lines=lines) for chart, lines in zip(of_lines, kept, strict=True) if lines]
 
 
 def file_name(name: str) -> str:
@@ -85,22 +117,41 @@ def _draw_chart(axis: Axes, study: StudyResults, chart: Chart, colours: dict[str
         _draw_curves(axis, study, chart, colours)
     elif isinstance(chart, BarChart):
         _draw_bars(axis, chart, colours)
+    elif isinstance(chart, ProfileChart):
+        _draw_profiles(axis, study, chart, colours)
     else:
         _draw_matrix(axis, chart)
 
 
 def _draw_curves(axis: Axes, study: StudyResults, chart: CurveChart, colours: dict[str, str]) -> None:
-    variants = unique(["", *[run.variant for run in study.runs]])
     for line in chart.lines:
         steps, values = values_of(study.curves.filter(pl.col("run") == line.run), chart.metric, line.head)
-        name = f"{line.name} ({line.variant})" if line.variant else line.name
-        dash = DASHES[variants.index(line.variant) % len(DASHES)]
         if np.isfinite(values).any():
-            draw_curve(axis, steps, values, name, colours[line.name], seeds=False, linestyle=dash)
+            draw_curve(axis, steps, values, _name(line), colours[line.name], seeds=False, linestyle=_dash(study, line))
     over_steps(axis)
     if axis_kind(chart.metric, study.curves[chart.metric]) == LOG:
         axis.set_yscale("log")
     axis.set_xlabel("environment steps", fontsize=9)
+
+
+def _draw_profiles(axis: Axes, study: StudyResults, chart: ProfileChart, colours: dict[str, str]) -> None:
+    for line in chart.lines:
+        thresholds, share, low, high = line.profile
+        colour = colours[line.name]
+        axis.plot(thresholds, share, label=_name(line), color=colour, linestyle=_dash(study, line), linewidth=1.6)
+        axis.fill_between(thresholds, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis.set(xlim=(0, 1), ylim=(0, 1))
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set_xlabel("normalised final τ", fontsize=9)
+
+
+def _name(line: Line | ProfileLine) -> str:
+    return f"{line.name} ({line.variant})" if line.variant else line.name
+
+
+def _dash(study: StudyResults, line: Line | ProfileLine) -> Any:
+    variants = unique(["", *[run.variant for run in study.runs]])
+    return DASHES[variants.index(line.variant) % len(DASHES)]
 
 
 def _draw_bars(axis: Axes, chart: BarChart, colours: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain, combinations
 from typing import NamedTuple
 
@@ -74,15 +75,32 @@ def stratified_permutation_test(
     return Permutation(float((as_far.sum() + 1) / (DRAWS + 1)), float(true), DRAWS, exact=False)
 
 
+def smallest_p(seeds: int, others: int) -> float:
+    """The least p that `permutation_test` can give so many seeds: where no other split is as far apart as the true one.
+
+    Sides of one size can also change places, which is a second split that is as far.
+
+    >>> round(smallest_p(5, 5), 4), round(smallest_p(2, 3), 2)
+    (0.0079, 0.1)
+    """
+    splits = math.comb(seeds + others, seeds)
+    return (1 + (seeds == others)) / splits if splits <= MOST_SPLITS else 1 / (DRAWS + 1)
+
+
 def _all_sums(values: np.ndarray, size: int) -> np.ndarray:
     """The sum of every choice of `size` values."""
-    chosen = np.fromiter(chain.from_iterable(combinations(range(len(values)), size)), int)
-    return values[chosen.reshape(-1, size)].sum(axis=1)
+    return values[_all_choices(len(values), size)].sum(axis=1)
+
+
+@lru_cache(maxsize=2)
+def _all_choices(n: int, size: int) -> np.ndarray:
+    """[choices, size]; many tests in a row have the same number of seeds, and listing is the slow part of a test."""
+    return np.fromiter(chain.from_iterable(combinations(range(n), size)), int).reshape(-1, size)
 
 
 def _random_sums(values: np.ndarray, size: int, generator: np.random.Generator) -> np.ndarray:
     """[draws]: the sums of random choices."""
-    if math.comb(len(values), size) <= DRAWS:
+    if math.comb(len(values), size) <= MOST_SPLITS:
         return generator.choice(_all_sums(values, size), DRAWS)
     # A few at a time: many seeds would fill the memory.
     batches = [DRAWS // 10] * 10

@@ -55,6 +55,7 @@ def as_study(
     lines = [
         f"# Chosen from the study {results.name} by the {by} of the mean curve, on seeds {seeds}.",
         f"title = {toml(f'{results.title}: the best')}",
+        *([f"beside = {toml(results.content['beside'])}"] if "beside" in results.content else []),
         "",
         "[settings]",
         "seeds = 5",

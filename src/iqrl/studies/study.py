@@ -3,6 +3,7 @@
 title = "IQ and DQN without replay"
 charts = ["return"]                       # the columns of the metrics worth a chart
 analyses = ["context_matrix"]             # what is done with each finished run
+beside = "table1"                         # in a report that has this study too, its runs are shown there, as variants
 
 [settings]                                # of every run
 preset = "paper"
@@ -39,7 +40,7 @@ from iqrl.errors import BadInput, unknown
 from iqrl.settings import resolve
 from iqrl.studies.analyses import ANALYSES
 
-KEYS = ("title", "about", "needs", "charts", "analyses", "settings", "runs")
+KEYS = ("title", "about", "needs", "charts", "analyses", "beside", "settings", "runs")
 
 
 class Planned(typing.NamedTuple):
@@ -81,6 +82,11 @@ class Study:
     @property
     def analyses(self) -> tuple[str, ...]:
         return tuple(self.content.get("analyses", ()))
+
+    @property
+    def beside(self) -> str:
+        """The study in whose tables and charts its runs are shown, where a report has both; empty if in none."""
+        return self.content.get("beside", "")
 
     @cached_property
     def planned(self) -> tuple[Planned, ...]:
@@ -188,8 +194,9 @@ def check_content(content: Mapping[str, Any]) -> None:
         if key not in KEYS:
             raise unknown("key", key, KEYS)
     for key, kind, words in (
-        ("title", str, "text"), ("about", str, "text"), ("needs", str, "text"), ("charts", list, "a list of columns"),
-        ("analyses", list, "a list of names"), ("settings", dict, "a table"), ("runs", list, "tables [[runs]]"),
+        ("title", str, "text"), ("about", str, "text"), ("needs", str, "text"), ("beside", str, "text"),
+        ("charts", list, "a list of columns"), ("analyses", list, "a list of names"), ("settings", dict, "a table"),
+        ("runs", list, "tables [[runs]]"),
     ):  # fmt: skip
         if key in content and not isinstance(content[key], kind):
             raise BadInput(f"{key} must be {words}, got {content[key]!r}.")

@@ -1,6 +1,6 @@
 // What is shown: every control acts on all charts of the page, and its twins in other sections follow.
 
-const STATE = { hidden: new Set(), hiddenVariants: new Set(), spread: "deviation", printed: false };
+const STATE = { hidden: new Set(), hiddenVariants: new Set(DATA.hiddenVariants), spread: "deviation", printed: false };
 
 document.addEventListener("change", (event) => {
   const { line, variantChoice: variant } = event.target.dataset;

@@ -1,34 +1,41 @@
-// Learning curves: a mean line per method, and how far the seeds spread.
+// Learning curves: a mean line per method, and how far the seeds spread. Profiles: a share per method, and its interval.
 
 const CURVE_HEIGHT = 230;
 
 const isShown = (line) => !STATE.hidden.has(line.name) && !STATE.hiddenVariants.has(line.variant);
 const shownLines = (chart) => (chart.lines || []).filter(isShown);
 
+// The line of a profile has no seeds; it comes with its values.
+const isProfile = (line) => "share" in line;
+
 // Summaries are worked out once per run and metric.
 const summaries = new Map();
 function summaryOfLine(line) {
+  if (isProfile(line)) return { mean: line.share, low: line.low, high: line.high };
   const key = `${line.run} ${line.column}`;
   if (!summaries.has(key)) summaries.set(key, summarise(seedsOf(line), stepsOf(line).length));
   return summaries.get(key);
 }
-const stepsOf = (line) => DATA.steps[DATA.runs[line.run].steps];
+const stepsOf = (line) => DATA.steps[isProfile(line) ? line.steps : DATA.runs[line.run].steps];
 const seedsOf = (line) => DATA.runs[line.run].values[line.column];
+const showsSeeds = (line) => STATE.spread === "seeds" && !isProfile(line);
 
 // The band of a standard deviation stays within what the seeds did: beyond that are returns no episode can have.
 function bandOf(line) {
   const { mean, deviation, low, high } = summaryOfLine(line);
-  if (STATE.spread === "range") return { low, high };
+  if (STATE.spread === "range" || isProfile(line)) return { low, high };
   const within = (i, value) => (mean[i] === null ? null : Math.min(Math.max(value, low[i]), high[i]));
   return { low: mean.map((m, i) => within(i, m - deviation[i])), high: mean.map((m, i) => within(i, m + deviation[i])) };
 }
 
 function valuesDrawn(line) {
   const printed = STATE.printed && known(line.printed) ? [line.printed] : [];
-  if (STATE.spread === "seeds") return [...seedsOf(line).flat(), ...printed];
+  if (showsSeeds(line)) return [...seedsOf(line).flat(), ...printed];
   const band = bandOf(line);
   return [...band.low, ...band.high, ...printed];
 }
+
+const xNameOf = (chart) => chart.xName || "environment steps";
 
 // Charts of one group share their vertical axis, so that they can be compared.
 function verticalScale(chart) {
@@ -91,7 +98,7 @@ function drawLine(line, at) {
   const steps = stepsOf(line);
   const points = (values) => values.map((value, i) => [at.x(steps[i]), at.y(value)]);
   const group = svg("g", { class: "line", "data-name": line.name, "data-variant": line.variant });
-  if (STATE.spread === "seeds") {
+  if (showsSeeds(line)) {
     for (const seed of seedsOf(line)) group.append(svg("path", { class: "seed", d: pathThrough(points(seed)), style: `stroke:${colour}` }));
   } else {
     const band = bandOf(line);
@@ -115,7 +122,7 @@ function drawCurvesWithLegend(chart, width) {
   const drawing = drawCurves(chart, width, { head: 40, foot });
   drawing.prepend(svg("text", { class: "head", x: 10, y: 20 }, chart.title), svg("text", { x: 10, y: 38 }, chart.metricName));
   const below = 40 + CURVE_HEIGHT;
-  const axisText = "environment steps" + (STATE.printed ? "; dotted: the paper’s highest" : "");
+  const axisText = xNameOf(chart) + (STATE.printed && lines.some((line) => known(line.printed)) ? "; dotted: the paper’s highest" : "");
   drawing.append(svg("text", { x: width / 2, y: below + 14, "text-anchor": "middle" }, axisText));
   lines.forEach((line, i) => {
     const [x, y] = [10 + (i % perRow) * wide, below + 36 + 18 * Math.floor(i / perRow)];

@@ -11,7 +11,18 @@ import polars as pl
 
 from iqrl.report.arrangement import unique
 from iqrl.report.axes import axis_kind
-from iqrl.report.charts import BarChart, Chart, CurveChart, Line, MatrixChart, metric_name
+from iqrl.report.charts import (
+    BarChart,
+    Chart,
+    CurveChart,
+    Line,
+    MatrixChart,
+    ProfileChart,
+    ProfileLine,
+    is_crowded,
+    metric_name,
+    ordered_variants,
+)
 from iqrl.report.colours import shared_colours
 from iqrl.report.values import values_of
 from iqrl.studies.results import StudyResults
@@ -24,7 +35,7 @@ StudyCharts = tuple[StudyResults, list[Chart]]
 
 def page_data(studies: Sequence[StudyCharts]) -> dict[str, Any]:
     """Charts name runs; a run that is in several charts or studies is stored once."""
-    steps: list[list[int]] = []
+    steps: list[list[Any]] = []
     runs: dict[str, dict[str, Any]] = {}
     for study, charts in studies:
         by_run = study.curves.partition_by("run", as_dict=True)
@@ -36,10 +47,21 @@ def page_data(studies: Sequence[StudyCharts]) -> dict[str, Any]:
     return {
         "colours": shared_colours([names_of(charts) for _, charts in studies]),
         "variants": unique(["", *[run.variant for study, _ in studies for run in study.runs]]),
-        "charts": [_chart(study, chart) for study, charts in studies for chart in charts],
+        "hiddenVariants": hidden_variants(studies),
+        "charts": [_chart(study, chart, steps) for study, charts in studies for chart in charts],
         "steps": steps,
         "runs": runs,
     }
+
+
+def hidden_variants(studies: Sequence[StudyCharts]) -> list[str]:
+    """Those that are drawn when they are asked for: all but the first of a study whose charts they would crowd.
+
+    What is the first of any study is never among them: it may be all that is drawn there.
+    """
+    firsts = {variant for study, _ in studies for variant in ordered_variants(study)[:1]}
+    crowding = [ordered_variants(study)[1:] for study, charts in studies if is_crowded(charts)]
+    return [variant for variant in unique(name for names in crowding for name in names) if variant not in firsts]
 
 
 def names_of(charts: Sequence[Chart]) -> list[str]:
@@ -70,15 +92,28 @@ def column_name(metric: str, line: Line) -> str:
 
 
 def _parts(chart: Chart) -> Sequence[Any]:
-    return chart.lines if isinstance(chart, CurveChart) else chart.bars if isinstance(chart, BarChart) else ()
+    if isinstance(chart, CurveChart | ProfileChart):
+        return chart.lines
+    return chart.bars if isinstance(chart, BarChart) else ()
 
 
-def _empty_run(curves: pl.DataFrame, steps: list[list[int]]) -> dict[str, Any]:
+def _profile_line(line: ProfileLine, steps: list[list[Any]]) -> dict[str, Any]:
+    """Its values are its own: no run has them."""
+    thresholds, *values = ([compact(value) for value in part.tolist()] for part in line.profile)
+    named = {"name": line.name, "variant": line.variant, "steps": _number_of(thresholds, steps)}
+    return named | dict(zip(("share", "low", "high"), values, strict=True))
+
+
+def _number_of(own: list[Any], steps: list[list[Any]]) -> int:
     """Most runs have the same steps, which are stored once."""
-    own = curves["step"].unique().sort().to_list()
     if own not in steps:
         steps.append(own)
-    return {"steps": steps.index(own), "seeds": curves["seed"].unique().sort().to_list(), "values": {}}
+    return steps.index(own)
+
+
+def _empty_run(curves: pl.DataFrame, steps: list[list[Any]]) -> dict[str, Any]:
+    own = _number_of(curves["step"].unique().sort().to_list(), steps)
+    return {"steps": own, "seeds": curves["seed"].unique().sort().to_list(), "values": {}}
 
 
 def _values(curves: pl.DataFrame, metric: str, line: Line) -> list[list[float | int | None]]:
@@ -87,7 +122,7 @@ def _values(curves: pl.DataFrame, metric: str, line: Line) -> list[list[float | 
     return [[compact(value) for value in seed] for seed in values.tolist()]
 
 
-def _chart(study: StudyResults, chart: Chart) -> dict[str, Any]:
+def _chart(study: StudyResults, chart: Chart, steps: list[list[Any]]) -> dict[str, Any]:
     named = {"study": study.name, "metric": chart.metric, "metricName": metric_name(chart.metric), "title": chart.title}
     if isinstance(chart, MatrixChart):
         return named | {
@@ -97,6 +132,9 @@ def _chart(study: StudyResults, chart: Chart) -> dict[str, Any]:
         }
     if isinstance(chart, BarChart):
         return named | {"kind": "bars", "bars": [bar._asdict() | {"value": compact(bar.value)} for bar in chart.bars]}
+    if isinstance(chart, ProfileChart):
+        lines = [_profile_line(line, steps) for line in chart.lines]
+        return named | {"kind": "curves", "group": None, "axis": "share", "xName": "normalised final τ", "lines": lines}
     # Returns of a task are on one scale whatever the buffer; other quantities differ by orders of magnitude.
     group = f"{study.name} {chart.place.task}" if chart.metric == "return" else None
     lines = [

@@ -4,10 +4,15 @@ const COLUMNS = ["study", "metric", "chart", "run", "line", "variant", "seed", "
 
 function rowsOf(chart) {
   const row = (part, line, seed, step, value) =>
-    [chart.study, chart.metric, chart.title, part.run, line, part.variant ?? "", seed, step, known(value) ? value : ""];
+    [chart.study, chart.metric, chart.title, part.run ?? "", line, part.variant ?? "", seed, step, known(value) ? value : ""];
   if (chart.kind === "bars") return chart.bars.map((bar) => row(bar, bar.name, "", "", bar.value));
   if (chart.kind === "matrix") {
     return chart.matrix.flatMap((changes, i) => changes.map((change, j) => row(chart, `trained on ${i}, loss on ${j}`, "", "", change)));
+  }
+  if (chart.axis === "share") {
+    const ends = { share: "", low: ", 95% low", high: ", 95% high" };
+    return chart.lines.flatMap((line) => Object.entries(ends).flatMap(([end, words]) =>
+      line[end].map((value, i) => row(line, line.name + words, "", stepsOf(line)[i], value))));
   }
   return chart.lines.flatMap((line) =>
     seedsOf(line).flatMap((values, i) =>

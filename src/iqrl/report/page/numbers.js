@@ -67,6 +67,7 @@ function signedLogScale(low, high, threshold) {
 
 // `axis` is chosen once for all charts of a metric.
 function scaleOf(axis, values) {
+  if (axis === "share") return linearScale(0, 1);
   const sizes = values.filter(known).map(Math.abs).filter((size) => size > 0).sort((a, b) => a - b);
   const [low, high] = extent(values) || [0, 1];
   const median = sizes[Math.floor(sizes.length / 2)] || 1;

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from iqrl.report.arrangement import unique
-from iqrl.report.charts import Chart, CurveChart, metric_name
+from iqrl.report.charts import Chart, CurveChart, ProfileChart, metric_name, ordered_variants
 from iqrl.report.grid import (
     MEASURED,
     Column,
@@ -16,7 +17,7 @@ from iqrl.report.grid import (
     Grid,
     Row,
     details,
-    highest_grid,
+    grids,
     seeds_text,
     verdict_counts,
 )
@@ -32,7 +33,7 @@ DASHES = ("", "6 3", "2 3", "9 3 2 3", "1 4")
 
 
 def tables(study: StudyResults, found: Found) -> str:
-    return _verdict_line(found) + _highest_table(study, highest_grid(found)) + _detail_table(study, found)
+    return _verdict_line(found) + _highest_tables(study, grids(found)) + _detail_table(study, found)
 
 
 def verdict_text(found: Found) -> str:
@@ -46,19 +47,28 @@ def _verdict_line(found: Found) -> str:
     return f'<p class="verdicts">Compared with the paper: {text}.</p>' if text else ""
 
 
-def _highest_table(study: StudyResults, grid: Grid) -> str:
+def _highest_tables(study: StudyResults, found: Sequence[Grid]) -> str:
+    """Several, one per buffer size, stand side by side as far as there is room, and share what is said of them."""
+    caption = "Highest return of the mean curve; the best of each task and column in bold"
+    if len(found) == 1:
+        return _highest_table(study, found[0], caption)
+    shown = "".join(_highest_table(study, grid) for grid in found)
+    return f'<p class="note">{caption}.</p><div class="tables">{shown}</div>'
+
+
+def _highest_table(study: StudyResults, grid: Grid, caption: str = "") -> str:
     body = "".join(
         _task_rows(task, list(rows), grid.columns)
         for task, rows in itertools.groupby(grid.rows, key=lambda row: row.task)
     )
-    caption = "Highest return of the mean curve; the best of each task and column in bold"
-    return _scrolling(f"highest returns, {study.title}", caption, _heads(grid.columns), body)
+    label = ", ".join(filter(None, ["highest returns", "" if caption else grid.columns[0].group, study.title]))
+    return scrolling(label, caption, _heads(grid.columns), body)
 
 
-def _scrolling(label: str, caption: str, head: str, body: str) -> str:
+def scrolling(label: str, caption: str, head: str, body: str) -> str:
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead>{head}</thead>{body}</table></div>"
+        f"{f'<caption>{escape(caption)}</caption>' if caption else ''}<thead>{head}</thead>{body}</table></div>"
     )
 
 
@@ -119,8 +129,9 @@ def _detail_table(study: StudyResults, found: Found) -> str:
         "Final: mean of the last tenth of the curve. AUC: mean of the whole curve. "
         "In brackets 95% bootstrap intervals of the mean over seeds"
     )
-    table = _scrolling(f"finals, {study.title}", caption, head, body)
-    return f"<details><summary>Final and area under the curve, with intervals and every seed</summary>{table}</details>"
+    table = scrolling(f"finals, {study.title}", caption, head, body)
+    summary = "Final and area under the curve, with intervals and every seed"
+    return f'<details class="finals"><summary>{summary}</summary>{table}</details>'
 
 
 # Charts
@@ -155,7 +166,7 @@ def _columns(charts: Sequence[Chart]) -> int:
 
 
 def _place(number: int, chart: Chart) -> str:
-    kind = "curves" if isinstance(chart, CurveChart) else "flat"
+    kind = "curves" if isinstance(chart, CurveChart | ProfileChart) else "flat"
     title = escape(chart.title)
     save = lambda what: (
         f'<button type="button" data-save="{what}" aria-label="save {title} as {what.upper()}">{what.upper()}</button>'
@@ -169,12 +180,12 @@ def _place(number: int, chart: Chart) -> str:
 # Controls
 
 
-def controls(study: StudyResults, charts: Sequence[Chart], colours: dict[str, int], variants: Sequence[str]) -> str:
+def controls(study: StudyResults, charts: Sequence[Chart], data: dict[str, Any]) -> str:
     """A chip per line; one per variant where there are several; what the band means; the paper's numbers."""
-    chips = "".join(_line_chip(name, colours[name]) for name in names_of(charts))
-    own = unique(run.variant for run in study.runs)
+    chips = "".join(_line_chip(name, data["colours"][name]) for name in names_of(charts))
+    own = ordered_variants(study)
     if len(own) > 1:
-        chips += '<span class="divider"></span>' + "".join(_variant_chip(name, variants.index(name)) for name in own)
+        chips += '<span class="divider"></span>' + "".join(_variant_chip(name, data) for name in own)
     curves = [chart for chart in charts if isinstance(chart, CurveChart)]
     if not chips:
         return ""
@@ -190,13 +201,14 @@ def _line_chip(name: str, colour: int) -> str:
     )
 
 
-def _variant_chip(variant: str, number: int) -> str:
-    dash = DASHES[number % len(DASHES)]
+def _variant_chip(variant: str, data: dict[str, Any]) -> str:
+    dash = DASHES[data["variants"].index(variant) % len(DASHES)]
     sample = (
         f'<svg width="26" height="8" aria-hidden="true"><path d="M1 4h24" stroke="currentColor" stroke-width="2" '
         f'stroke-dasharray="{dash}"/></svg>'
     )
-    box = f'<input type="checkbox" checked data-variant-choice="{escape(variant)}">'
+    checked = "" if variant in data["hiddenVariants"] else " checked"
+    box = f'<input type="checkbox"{checked} data-variant-choice="{escape(variant)}">'
     return f'<label class="chip">{box}{sample}{escape(variant or MEASURED)}</label>'
 
 

@@ -46,14 +46,14 @@ function readingsAt(chart, step) {
     const apart = steps.length > 1 ? steps[1] - steps[0] : 1;
     const summary = summaryOfLine(line);
     const value = Math.abs(steps[i] - step) <= apart ? summary.mean[i] : null;
-    return { line, step: steps[i], value, deviation: summary.deviation[i], low: summary.low[i], high: summary.high[i] };
+    return { line, step: steps[i], value, deviation: summary.deviation?.[i], low: summary.low[i], high: summary.high[i] };
   });
   return readings.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity));
 }
 
 function spreadText(reading) {
   if (!known(reading.value)) return "";
-  if (STATE.spread === "deviation") return `± ${valueText(reading.deviation, 3)}`;
+  if (STATE.spread === "deviation" && !isProfile(reading.line)) return `± ${valueText(reading.deviation, 3)}`;
   return `${valueText(reading.low, 4)} … ${valueText(reading.high, 4)}`;
 }
 
@@ -69,7 +69,7 @@ function showReadout(figure, chart, step) {
       html("td", { class: "spread" }, spreadText(reading)),
     ),
   );
-  readout.replaceChildren(html("p", {}, `step ${stepText(step)}`), html("table", {}, html("tbody", {}, ...rows)));
+  readout.replaceChildren(html("p", {}, chart.axis === "share" ? `τ = ${stepText(step)}` : `step ${stepText(step)}`), html("table", {}, html("tbody", {}, ...rows)));
   readout.hidden = false;
   const { geometry } = figure.querySelector("svg");
   drawCrosshair(figure, geometry, step, readings);

@@ -1,0 +1,115 @@
+"""Studies that are shown beside another."""
+
+import polars as pl
+from made_up_studies import curves, record, study
+
+from iqrl.report.charts import charts_of
+from iqrl.report.gather import gathered
+from iqrl.report.grid import highest_grid, placed_cells
+from iqrl.report.page.data import hidden_variants
+from iqrl.report.page.render import render_page
+from iqrl.report.study_figures import draw_study
+
+
+def made(name, runs, beside="", **changes):
+    tables = [curves(run, **{"return": [[1.0, 2.0], [3.0, 4.0]]}) for run in runs]
+    content = {"beside": beside} if beside else {}
+    return study(runs, tables, name=name, title=f"Title of {name}", about="", content=content, **changes)
+
+
+def base(**changes):
+    return made("table1", [record(method=method) for method in ("dqn", "iq")], **changes)
+
+
+def test_runs_become_variants_of_the_base():
+    other = made("rule", [record("rule", variant="single", method="dqn", double_q=False)], "table1")
+    tuned = made("tuned", [record("tuned", varied=(), method="iq", learning_rate=0.1)], "table1", charts=("aei",))
+    (joined,) = gathered([other, base(), tuned])
+    assert joined.name == "table1"
+    assert [run.variant for run in joined.runs] == ["", "", "single", "Title of tuned"]
+    assert joined.charts == ("return", "aei")
+    assert "Title of rule" in joined.about
+    grid = highest_grid(placed_cells(joined))
+    assert [column.name for column in grid.columns] == ["paper", "measured", "single", "Title of tuned"]
+    assert [[entry.text for entry in row.entries[1:]] for row in grid.rows] == [
+        ["3.00", "3.00", ""], ["3.00", "", "3.00"],
+    ]  # fmt: skip
+
+
+def test_without_its_base_a_study_stands_alone():
+    other = made("rule", [record("rule", method="dqn")], "table1")
+    assert gathered([other]) == [other]
+    assert gathered([other, made("table2", [record("table2")])])[0] is other
+
+
+def test_a_run_that_both_have_is_there_once():
+    shared = record(method="iq")
+    other = made("again", [shared._replace(study="again"), record("again", method="dqn", double_q=False)], "table1")
+    (joined,) = gathered([base(), other])
+    assert [(run.config["method"], run.variant) for run in joined.runs] == [
+        ("dqn", ""), ("iq", ""), ("iq", "Title of again"), ("dqn", "Title of again"),
+    ]  # fmt: skip
+    assert joined.curves.height == 3 * 4
+    assert joined.curves.select("run", "seed", "step").is_unique().all()
+
+
+def test_a_variant_of_another_meaning_gets_the_title_of_its_study():
+    first = made("a", [record("a", variant="tuned", method="dqn", gamma=0.9)], "table1")
+    same = made("b", [record("b", variant="tuned", method="dqn", gamma=0.9)], "table1")
+    other = made("c", [record("c", variant="tuned", method="dqn", gamma=0.5)], "table1")
+    (joined,) = gathered([base(), first, same, other])
+    assert [run.variant for run in joined.runs] == ["", "", "tuned", "Title of c: tuned"]
+
+
+def test_buffer_sizes_are_columns_there_also_where_they_would_be_lines_alone():
+    other = made("sizes", [record("sizes", varied=("buffer_size",), method="iq", gamma=0.9)], "table1")
+    (joined,) = gathered([base(), other])
+    assert [column.buffer_size for column in highest_grid(placed_cells(joined)).columns] == [100] * 3
+
+
+def test_chains_and_circles():
+    third = made("third", [record("third", method="iq", gamma=0.5)], "second")
+    second = made("second", [record("second", method="iq", gamma=0.9)], "table1")
+    assert [one.name for one in gathered([third, second, base()])] == ["table1"]
+    circle = [made("a", [record("a")], "b"), made("b", [record("b")], "a"), made("c", [record("c")], "c")]
+    assert [one.name for one in gathered(circle)] == ["a", "b", "c"]
+    once = gathered([base(), second])
+    assert gathered(once)[0] is once[0]
+
+
+def test_what_is_not_finished_counts_once():
+    runs = [record(method=method) for method in ("dqn", "iq")]
+    plan = (("", runs[0].id), ("", runs[1].id), ("", "missing1"))
+    first = made("table1", runs, unfinished=1, plan=plan)
+    other = made("again", runs[:1], "table1", unfinished=3, plan=(*plan, ("", "missing2")))
+    (joined,) = gathered([first, other])
+    assert joined.unfinished == 2, "missing1 is planned by both, and iq is finished in one"
+    assert ("Title of again", "missing2") in joined.plan
+
+
+def test_a_base_without_runs():
+    empty = study([], [pl.DataFrame({"run": [], "seed": [], "step": [], "return": []})], unfinished=2)
+    (joined,) = gathered([empty, made("rule", [record("rule", method="dqn")], "table1")])
+    assert joined.curves.height == 4
+    assert "Title of rule" in render_page([joined])
+
+
+def test_variants_that_would_crowd_a_chart_are_off():
+    variants = [f"v{i}" for i in range(4)]
+    runs = [record(variant=variant, method=method) for variant in ("", *variants) for method in ("dqn", "sr", "iq")]
+    crowded = made("table1", runs)
+    alone = made("alone", [record("alone", variant="v1")])
+    pairs = lambda *studies: [(one, charts_of(one)) for one in studies]
+    assert hidden_variants(pairs(crowded)) == variants
+    assert hidden_variants(pairs(crowded, alone)) == ["v0", "v2", "v3"], "v1 is all there is in the other study"
+    assert hidden_variants(pairs(made("few", runs[:6]))) == []
+    page = render_page([crowded])
+    assert 'checked data-variant-choice=""' in page
+    assert '<input type="checkbox" data-variant-choice="v0">' in page
+
+
+def test_figures_are_split_by_variant_where_one_would_be_crowded(tmp_path):
+    runs = [record(variant=variant, method=f"m{i}") for variant in ("", "a b") for i in range(6)]
+    names = [path.name for path in draw_study(made("table1", runs), tmp_path) if path.suffix == ".svg"]
+    assert names == ["table1-return.svg", "table1-return-a-b.svg"]
+    assert "a b" not in (tmp_path / names[0]).read_text()
