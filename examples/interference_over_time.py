@@ -23,7 +23,7 @@ settings = {"steps": arguments.steps, "period": max(arguments.steps // 300, 1), 
 measuring = {"measure_every": 1, "measure_sample": 0}
 tell = lambda progress: print(f"{progress.step:,} of {progress.steps:,} steps", end="\r")
 result = iqrl.train(
-    "CartPole-v0", "dqn", preset="paper", buffer_size=100, **settings, **measuring,
+    "CartPole-v0", "dqn", preset="paper", gamma=1.0, buffer_size=100, **settings, **measuring,
     out=arguments.folder / "run", display=tell,
 )  # fmt: skip
 print(explain(result.run, result.metrics))

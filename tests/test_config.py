@@ -35,13 +35,16 @@ def test_every_task_and_method_resolves(task, method, preset):
 def test_paper_preset():
     run = resolve("CartPole-v1", "iq", "paper")
     expected = {
-        "steps": 1_000_000, "period": 20_000, "epsilon_decay": 100_000, "gamma": 1.0, "double_q": False,
+        "steps": 1_000_000, "period": 20_000, "epsilon_decay": 100_000, "gamma": 0.995, "double_q": False,
         "bootstrap_time_limit": False, "batch_size": 32, "learning_rate": 5e-4, "hidden": (64,), "activation": "tanh",
         "learning_starts": 1000, "target_period": 1000, "epsilon_final": 0.02, "contexts": 3,
     }  # fmt: skip
     assert {name: getattr(run, name) for name in expected} == expected
     assert resolve("CartPole-v0", "dqn", "paper").double_q is True
     assert resolve("CartPole-v0", "dqn", "paper").steps == 400_000
+    pendulum = resolve("Pendulum-v0", "dqn", "paper")
+    assert (pendulum.torques, pendulum.reward_scale) == (11, 0.1)
+    assert resolve("CartPole-v0", "dqn", "paper").reward_scale == 1
 
 
 def test_settings_win_over_the_preset():

@@ -30,7 +30,7 @@ def test_a_list_is_an_axis_and_a_value_holds_for_all():
         ("Acrobot-v1", "dqn", 1, 2, 3000), ("Acrobot-v1", "iq", 1, 2, 3000),
     ]  # fmt: skip
     assert {run.varied for run in planned} == {("task", "method")}
-    assert planned[0].run.gamma == 1.0, "the preset was asked for"
+    assert planned[0].run.gamma == 0.995, "the preset was asked for"
 
 
 def test_a_setting_that_is_a_list_itself_needs_a_list_of_lists_to_be_an_axis():
