@@ -43,6 +43,10 @@ def add_study_parsers(
     run.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings of every run, such as gamma=0.99"
     )
+    run.add_argument(
+        "--reuse", type=Path, nargs="+", default=[], metavar="DIR",
+        help="directories of other studies: what they have finished is copied, not run again",
+    )  # fmt: skip
     run.add_argument("--no-report", action="store_true", help="do not write the report when it ends")
 
     status = add("status", "how far a study is")
@@ -112,7 +116,7 @@ def run_study(options: argparse.Namespace) -> None:
     executor = _executor(options, directory.path)
     try:
         with display() as watcher:
-            failures = conduct(directory, executor, watcher, chosen)
+            failures = conduct(directory, executor, watcher, chosen, options.reuse)
     finally:
         executor.close()
     print(f"study: {directory.path}")

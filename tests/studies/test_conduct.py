@@ -4,6 +4,7 @@ import signal
 import threading
 from typing import ClassVar
 
+import polars as pl
 import pytest
 
 from iqrl.errors import BadInput
@@ -185,6 +186,33 @@ def directory_written(directory):
 def test_only_half_written_files_are_swept_away(tmp_path):
     for name in (".metrics.parquet.123", "metrics.parquet", ".hidden", "run.json"):
         (tmp_path / name).write_text("")
+    (tmp_path / ".run.123").mkdir()
     sweep(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == [".hidden", "metrics.parquet", "run.json"]
     sweep(tmp_path / "none")
+
+
+def test_what_another_study_has_finished_is_copied_and_not_run(directory, tmp_path):
+    other = StudyDirectory.create(tmp_path / "other", Study("other", CONTENT))
+    one, two, *_ = runs_of(directory)
+    with other.locked():
+        pretend_to_train(other.path_of(one), one.steps)
+        pretend_to_train(other.path_of(two), one.steps - 1)
+    with directory.locked():
+        pretend_to_train(directory.path_of(one), 1)
+        (directory.path_of(one) / "begun here").write_text("")
+    executor, heard = Pretended(directory), Heard()
+    conduct(directory, executor, heard, runs_of(directory), [other.path])
+    assert heard.events[0] == ("begun", 4, 1)
+    assert directory.unit_of(one).name not in executor.submitted
+    assert directory.unit_of(two).name in executor.submitted, "it was not finished there"
+    files = {file.name: file.read_bytes() for file in directory.path_of(one).iterdir()}
+    assert files == {file.name: file.read_bytes() for file in other.path_of(one).iterdir()}
+    with pytest.raises(BadInput, match="holds no study"):
+        conduct(directory, executor, heard, runs_of(directory), [tmp_path])
+
+
+def pretend_to_train(path, step):
+    path.mkdir()
+    (path / "run.json").write_text("{}")
+    pl.DataFrame({"step": [step]}).write_parquet(path / "metrics.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from iqrl.config import Run
@@ -45,9 +46,13 @@ class Watcher:
     def ended(self, unit: Unit, error: str | None, again: bool) -> None: ...
 
 
-def conduct(directory: StudyDirectory, executor: Executor, watcher: Watcher, chosen: Sequence[Run]) -> dict[str, str]:
-    """Run these runs of the study; returns the failures of all its runs. Raises KeyboardInterrupt when stopped."""
+def conduct(
+    directory: StudyDirectory, executor: Executor, watcher: Watcher, chosen: Sequence[Run], others: Sequence[Path] = ()
+) -> dict[str, str]:
+    """Run these runs of the study, but for those that the directories of other studies have; returns the failures of
+    all its runs. Raises KeyboardInterrupt when stopped."""
     with directory.locked(), Interruption() as interruption:
+        directory.adopt(chosen, others)
         todo = [run for run in chosen if not directory.is_finished(run)]
         watcher.begun(len(chosen), len(chosen) - len(todo), executor.size)
         conductor = _Conductor(directory, executor, watcher, len(chosen), todo)

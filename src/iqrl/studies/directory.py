@@ -14,7 +14,8 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Generator
+import shutil
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,6 +119,22 @@ class StudyDirectory:
         path = self.path_of(run)
         return steps_done(path) >= run.steps and all((path / f"{name}.json").exists() for name in self.study.analyses)
 
+    def adopt(self, runs: Iterable[Run], others: Iterable[Path]) -> int:
+        """Copy what is finished in other studies' directories, whole or not at all; how many runs that were."""
+        missing = [run for run in runs if steps_done(self.path_of(run)) < run.steps]
+        adopted = 0
+        sweep(self.path / "runs")
+        for other in map(StudyDirectory.open, others):
+            for run in [run for run in missing if steps_done(other.path_of(run)) >= run.steps]:
+                target = self.path_of(run)
+                shutil.rmtree(target, ignore_errors=True)  # what was begun here is less than what is finished there
+                scratch = target.with_name(f".{target.name}.{os.getpid()}")
+                shutil.copytree(other.path_of(run), scratch)
+                scratch.rename(target)
+                missing.remove(run)
+                adopted += 1
+        return adopted
+
     # Failures
 
     def failures(self) -> dict[str, str]:
@@ -153,4 +170,4 @@ def sweep(path: Path) -> None:
     if path.is_dir():
         for file in path.iterdir():
             if SCRATCH.fullmatch(file.name):
-                file.unlink(missing_ok=True)
+                shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
