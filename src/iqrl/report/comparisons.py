@@ -167,7 +167,7 @@ def _comparison(variant: str, methods: dict[str, Cells]) -> Comparison:
             f"{method} on {cell.text}"
             for cell in _all_cells(methods)
             for method in methods
-            if cell not in enough[method]
+            if cell in methods[method] and cell not in enough[method]
         ],
         unscaled=unique(cell.task for cell in _all_cells(methods) if cell.task not in SCALES),
     )
