@@ -121,7 +121,7 @@ def test_too_few_seeds_are_left_out_with_a_word():
     assert [(one.cell.buffer_size, one.p) for one in found.cells] == [(100, pytest.approx(1 / 10))], "2 against 3 seeds"
     assert found.left_out == ["dqn on CartPole-v0, N=1"], "what was never run is not left out"
     (left, few) = notes([found])
-    assert left.endswith("known return: dqn on CartPole-v0, N=1 and dqn on CartPole-v0, N=50,000.")
+    assert left.endswith("known return: dqn on CartPole-v0, N=1.")
     assert "no p below .100" in few
     assert standing_sheet([found]).sections[0].rows[0][1][0].text.endswith("(1 of 3 cells)")
 
