@@ -6,7 +6,7 @@ would cost more than the physics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -52,5 +52,5 @@ class Task(NamedTuple):
     """length of the paper's runs"""
     paper_period: int = 0
     """steps per point of the paper's curves"""
-    paper: Mapping[str, Any] = {}
-    """what the preset `paper` sets for this task alone"""
+    paper: tuple[tuple[str, Any], ...] = ()
+    """settings that the preset `paper` has for this task alone, and their values"""

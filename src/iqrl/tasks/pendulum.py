@@ -62,5 +62,5 @@ def pendulum(name: str, torques: int) -> Task:
         paper_steps=400_000,
         paper_period=10_000,
         # With these, as in a much-copied tutorial, the paper's values come out; see docs/differences.md.
-        paper={"torques": 11, "reward_scale": 0.1},
+        paper=(("torques", 11), ("reward_scale", 0.1)),
     )
