@@ -18,7 +18,7 @@ from iqrl.studies.directory import Unit
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(42), duration(150), duration(9000), duration(200_000)
+    >>> duration(42), duration(170), duration(9000), duration(200_000)
     ('42 s', '3 min', '2 h 30 min', '2 d 8 h')
     """
     minutes = round(seconds / 60)
