@@ -112,11 +112,10 @@ class _Conductor:
             self.watcher.ended(unit, error, again=error is not None and self.attempts[unit.name] < ATTEMPTS)
 
     def progress(self) -> Progress:
-        said = {name: reported(unit) for name, unit in self.running.items()}
-        running = [
-            Running(name, *(said[name] or (0, 0.0))[:1], unit.config["steps"], (said[name] or (0, 0.0))[1])
-            for name, unit in self.running.items()
-        ]
+        running = []
+        for name, unit in self.running.items():
+            step, speed = reported(unit) or (0, 0.0)
+            running.append(Running(name, step, unit.config["steps"], speed))
         return Progress(self.runs, self.finished, self.failed, running, self.seconds_left(running))
 
     def seconds_left(self, running: Sequence[Running]) -> float:

@@ -119,10 +119,9 @@ class StudyDirectory:
         path = self.path_of(run)
         return steps_done(path) >= run.steps and all((path / f"{name}.json").exists() for name in self.study.analyses)
 
-    def adopt(self, runs: Iterable[Run], others: Iterable[Path]) -> int:
-        """Copy what is finished in other studies' directories, whole or not at all; how many runs that were."""
+    def adopt(self, runs: Iterable[Run], others: Iterable[Path]) -> None:
+        """Copy what is finished in other studies' directories, whole or not at all."""
         missing = [run for run in runs if steps_done(self.path_of(run)) < run.steps]
-        adopted = 0
         sweep(self.path / "runs")
         for other in map(StudyDirectory.open, others):
             for run in [run for run in missing if steps_done(other.path_of(run)) >= run.steps]:
@@ -132,8 +131,6 @@ class StudyDirectory:
                 shutil.copytree(other.path_of(run), scratch)
                 scratch.rename(target)
                 missing.remove(run)
-                adopted += 1
-        return adopted
 
     # Failures
 
