@@ -1,6 +1,7 @@
 """What the documentation must not leave out."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,12 @@ def test_every_method_has_an_entry_with_its_settings_and_source(method):
 def test_no_entry_without_a_method():
     headings = re.findall(r"^### `([\w-]+)`", (DOCS / "methods.md").read_text(), re.M)
     assert sorted(headings) == sorted(METHODS)
+
+
+def test_the_page_of_results_is_what_the_results_say():
+    """Every table between comments, made again from the curves in results/."""
+    script = Path(__file__).parent.parent / "scripts" / "results"
+    filled = runpy.run_path(str(script))["filled"]
+    page = (DOCS / "results.md").read_text()
+    assert "| CartPole-v0 | iq |" in page
+    assert filled(page) == page
