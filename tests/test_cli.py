@@ -355,6 +355,30 @@ def test_an_interruption_while_compiling_is_heard():
     assert "continue with: iqrl resume early" in err
 
 
+WAITING_COMMAND = """
+import signal, sys
+from iqrl import cli
+
+def wait(options):
+    import polars
+    print("in", flush=True)
+    signal.pause()
+
+cli.COMMANDS["list"] = wait
+sys.exit(cli.main(["list"]))
+"""
+
+
+def test_an_interruption_before_training_ends_it_at_once():
+    """Libraries that are loaded on the way must not take the signal."""
+    process = subprocess.Popen([sys.executable, "-c", WAITING_COMMAND], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGINT
+
+
 def wait_for(words, process):
     """Read what the process says until it says this."""
     assert any(words in line for line in process.stderr)

@@ -50,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command is None:
             parser.print_help()
             return 0
+        # Polars takes SIGINT for itself when it is loaded, and does nothing with it: what is set here must come after.
+        import polars  # noqa: F401
+
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         COMMANDS[options.command](options)
         return 0
     except BadInput as error:
@@ -59,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"iqrl: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
-        print(f"iqrl: {error or 'interrupted'}", file=sys.stderr)
+        print(f"iqrl: {str(error) or 'stopped at once'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -57,7 +57,10 @@ def add_study_parsers(
     export.add_argument("--out", type=Path, required=True, help="directory to write")
     export.add_argument("--csv", action="store_true", help="write curves.csv too")
 
-    choose = add("choose", "the best settings a study found, written as a study of their own")
+    choose = add(
+        "choose",
+        "the best settings a study found, written as a study of their own: of the usual length, on other seeds",
+    )
     choose.add_argument("directory", type=Path, metavar="DIR", help="directory of the study, or an export")
     choose.add_argument("--over", nargs="+", required=True, metavar="SETTING", help="the settings to choose")
     choose.add_argument("--by", default="auc", help="auc (default), final or highest, of the mean curve")
@@ -172,7 +175,8 @@ def study_status(options: argparse.Namespace) -> None:
     directory = StudyDirectory.open(options.directory)
     runs = directory.study.runs.values()
     finished = sum(directory.is_finished(run) for run in runs)
-    print(f"{directory.path}: {directory.study.title}; {finished} of {len(runs)} runs finished")
+    state = "" if finished == len(runs) or directory.is_running else "; nothing is running, the same command goes on"
+    print(f"{directory.path}: {directory.study.title}; {finished} of {len(runs)} runs finished{state}")
     for run in runs:
         unit = directory.unit_of(run)
         if said := reported(unit):
@@ -194,6 +198,8 @@ def choose_settings(options: argparse.Namespace) -> None:
     from iqrl.studies.results import load_results
     from iqrl.training.checkpoint import write_whole
 
+    if options.out.exists():
+        raise BadInput(f"{options.out} exists; choose another file.")
     results = load_results(options.directory)
     chosen = choose(results, options.over, options.by)
     for record, value in chosen:
@@ -209,12 +215,19 @@ def choose_settings(options: argparse.Namespace) -> None:
 def report(options: argparse.Namespace) -> None:
     from iqrl.studies.results import load_results
 
-    _write_report([load_results(path) for path in options.studies], options.out)
+    paths = list(dict.fromkeys(path.resolve() for path in options.studies))
+    _write_report([load_results(path) for path in paths], options.out)
 
 
 def _write_report(results: list, out: Path) -> None:
+    from iqrl.report.grid import unfinished_text
     from iqrl.report.write import write_report
 
+    for study in results:
+        if study.unfinished:
+            print(f"{study.name}: {unfinished_text(study)}", file=sys.stderr)
+        for column in set(study.charts) - set(study.curves.columns):
+            print(f"{study.name}: there is no chart of {column!r}, which no run has.", file=sys.stderr)
     written = write_report(results, out)
     print(f"report: {written[0]}, and {len(written) - 1} tables and figures beside it")
 

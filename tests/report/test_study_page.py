@@ -78,6 +78,15 @@ def test_verdicts(task, measured, printed, word):
     assert found.word == word
 
 
+def test_no_verdict_on_runs_that_are_not_the_papers():
+    given = {"task": "CartPole-v0", "method": "iq", "preset": "paper"}
+    for said, expected in ((given, True), (given | {"steps": 1000}, False), ({"task": "CartPole-v0"}, False)):
+        run = record(method="iq")._replace(given=said)
+        (cell,) = cells_of(study([run], [curves(run, **{"return": [[1.0, 2.0]]})]))
+        assert (cell.verdict is not None) is expected
+        assert cell.printed == 200.0
+
+
 def test_no_verdict_without_a_printed_number_or_a_scale():
     assert verdict("CartPole-v0", 100.0, None) is None
     assert verdict("Pong", 20.0, 21.0) is None

@@ -108,9 +108,19 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path):
         load_results(tmp_path)
 
 
-def test_a_study_without_results_can_be_exported(tmp_path):
-    export([results(keep=lambda run: False)], tmp_path / "out")
-    assert load_results(tmp_path / "out").unfinished == 4
+def test_an_export_is_replaced_by_one_of_the_same_study_only(tmp_path):
+    export([results()], tmp_path / "out", csv=True)
+    export([results(keep=lambda planned: planned.run.method == "dqn")], tmp_path / "out")
+    assert load_results(tmp_path / "out").unfinished == 2
+    assert not (tmp_path / "out" / "curves.csv").exists(), "it was of the export before"
+    with pytest.raises(BadInput, match="holds an export of the study 'mine'; choose another directory"):
+        export([results()._replace(name="yours")], tmp_path / "out")
+
+
+def test_a_study_without_results_is_not_exported(tmp_path):
+    with pytest.raises(BadInput, match="study mine has no finished run to export"):
+        export([results(keep=lambda run: False)], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_best_of_each_method_is_chosen():
@@ -129,6 +139,14 @@ def test_what_was_chosen_is_a_study_on_other_seeds(tmp_path):
     assert {planned.variant for planned in tuned.planned} == {"tuned"}
     assert {run.seeds for run in tuned.runs.values()} == {5}
     assert "on seeds 0 to 1" in text
+    assert {run.seed for run in tuned.runs.values()} == {2}, "they were chosen on 0 and 1"
+
+
+def test_seeds_far_from_the_usual_leave_those_free():
+    far = CONTENT | {"settings": CONTENT.get("settings", {}) | {"seed": 1000}}
+    found = results(far, keep=lambda planned: not planned.variant)
+    text = as_study(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    assert "seed = " not in text
 
 
 def test_only_what_varies_can_be_chosen():

@@ -89,9 +89,18 @@ def test_status_tells_how_far_a_study_is(capsys, tmp_path):
     unit = directory.unit_of(next(iter(directory.study.runs.values())))
     (tmp_path / "out" / "progress" / unit.name).write_text("1000 50000")
     _, out, _ = run(capsys, "study", "status", "out")
-    assert "0 of 1 runs finished" in out
+    assert "0 of 1 runs finished; nothing is running" in out
     assert "step 1,000 of 400,000, 50,000 steps/s" in out
     assert "failed some-run: it broke" in out
+    with directory.locked():
+        assert "nothing is running" not in run(capsys, "study", "status", "out")[1]
+
+
+def test_a_study_is_looked_for_where_studies_are(capsys, tmp_path):
+    study = Study("mine", {"runs": [{"task": "CartPole-v0", "method": "iq"}]})
+    with StudyDirectory.create(tmp_path / "studies" / "mine", study).locked():
+        pass
+    assert "there is no such directory; did you mean studies/mine?" in refused(capsys, "study", "status", "mine")
 
 
 def test_exports_merge_and_make_a_report(capsys, tmp_path):
@@ -110,6 +119,9 @@ def test_the_best_settings_become_a_study(capsys, tmp_path):
     export([results(keep=lambda run: not run.variant)], tmp_path / "all")
     _, out, _ = run(capsys, "study", "choose", "all", "--over", "learning_rate", "--out", "tuned.toml")
     assert "32.5" in out
+    assert "tuned.toml exists" in refused(
+        capsys, "study", "choose", "all", "--over", "learning_rate", "--out", "tuned.toml"
+    )
     code, out, _ = run(capsys, "study", "list", "tuned.toml")
     assert code == 0
     assert "did you mean learning_rate" in refused(

@@ -55,8 +55,13 @@ def cell_of(run: RunRecord, curves: pl.DataFrame) -> Cell:
         seeds=tuple(curves["seed"].unique().sort().to_list()),
         finals=tuple(seed["final"] for seed in per_seed),
         aucs=tuple(seed["auc"] for seed in per_seed),
-        verdict=verdict(run.config["task"], highest, printed),
+        verdict=verdict(run.config["task"], highest, printed) if as_the_paper(run) else None,
     )
+
+
+def as_the_paper(run: RunRecord) -> bool:
+    """Whether its settings and its length are the paper's, but for what a variant changes."""
+    return not run.given or (run.given.get("preset") == "paper" and "steps" not in run.given)
 
 
 def printed_of(run: RunRecord) -> float | None:

@@ -60,7 +60,8 @@ def legend() -> str:
         f"{SIGNS[AS_PRINTED]} {AS_PRINTED}: the difference is at most {TOLERANCE:.0%} of the task's range of returns; "
         f"{SIGNS[ABOVE]} {ABOVE} or {SIGNS[BELOW]} {BELOW}: it is more. Ranges, from what hardly any policy stays "
         f"below to what a good one reaches: {scales}. The paper gives no spread over its five runs, so a verdict "
-        f"describes the difference and does not test it."
+        f"describes the difference and does not test it. Runs with other settings, or of another length, "
+        f"than the paper's have none."
     )
 
 

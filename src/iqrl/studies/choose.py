@@ -19,12 +19,12 @@ def choose(results: StudyResults, over: Sequence[str], by: str = "auc") -> list[
     """For every combination of what else the study varies, the run that is best by this measure, and its value."""
     if by not in MEASURES:
         raise unknown("measure", by, MEASURES)
+    if not results.runs:
+        raise BadInput(f"study {results.name} has no finished run to choose from.")
     varied = sorted({name for record in results.runs for name in record.varied})
     for name in over:
         if name not in varied:
             raise unknown("varied setting", name, varied)
-    if not results.runs:
-        raise BadInput(f"study {results.name} has no finished run to choose from.")
     values = {id[0]: value_of(table, by) for id, table in results.curves.group_by("run")}
     best: dict[tuple, tuple[RunRecord, float]] = {}
     for record in results.runs:
@@ -42,6 +42,7 @@ def value_of(curves: pl.DataFrame, by: str) -> float:
     return -np.inf if value is None else value
 
 
+SEEDS = 5
 NOT_KEPT = ("seed", "seeds", "steps", "period", "variant")
 """a choice may be made on shorter runs, and is reported on other seeds"""
 
@@ -58,7 +59,8 @@ def as_study(
         *([f"beside = {toml(results.content['beside'])}"] if "beside" in results.content else []),
         "",
         "[settings]",
-        "seeds = 5",
+        f"seeds = {SEEDS}",
+        *_other_seeds(spans),
     ]
     for record, value in chosen:
         kept = {name: setting for name, setting in record.given.items() if name not in NOT_KEPT}
@@ -66,6 +68,13 @@ def as_study(
         lines += ["", "[[runs]]", f"# {by} {value:.1f}", f"variant = {toml(variant)}"]
         lines += [f"{name} = {toml(setting)}" for name, setting in kept.items()]
     return "\n".join(lines) + "\n"
+
+
+def _other_seeds(spans: Sequence[tuple[int, int]]) -> list[str]:
+    """A first seed, where the usual ones were chosen on."""
+    if all(seed >= SEEDS for seed, _ in spans):
+        return []
+    return [f"seed = {max(seed + count for seed, count in spans)}"]
 
 
 def toml(value: Any) -> str:

@@ -68,8 +68,15 @@ class StudyDirectory:
             check_content(info["content"])
             return cls(path, Study(info["name"], info["content"]), info)
         except (FileNotFoundError, NotADirectoryError):
-            raise BadInput(f"{path} holds no study: there is no {STUDY_FILE} in it.") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            why = f"there is no {STUDY_FILE} in it" if path.is_dir() else "there is no such directory"
+            elsewhere = path.parent / "studies" / path.name
+            hint = f"; did you mean {elsewhere}?" if (elsewhere / STUDY_FILE).exists() else "."
+            raise BadInput(f"{path} holds no study: {why}{hint}") from None
+        except KeyError as error:
+            raise BadInput(
+                f"{path / STUDY_FILE} is not that of a study, and was left alone: {error} is missing."
+            ) from error
+        except (OSError, ValueError, TypeError) as error:
             raise BadInput(f"{path / STUDY_FILE} cannot be read as a study, and was left alone ({error}).") from error
 
     @classmethod
@@ -104,6 +111,18 @@ class StudyDirectory:
             raise BadInput(f"{self.path} is being run by another process; wait for it or stop it.") from None
         finally:
             os.close(descriptor)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process has it locked."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
     # The runs
 

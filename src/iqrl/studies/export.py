@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from iqrl.errors import BadInput
-from iqrl.studies.results import CURVES_FILE, MANIFEST_FILE, NAMES, RunRecord, StudyResults, together
+from iqrl.studies.results import CURVES_FILE, MANIFEST_FILE, NAMES, RunRecord, StudyResults, load_results, together
 from iqrl.training.checkpoint import write_whole
 
 
@@ -26,6 +26,9 @@ def export(results: Sequence[StudyResults], out: Path, csv: bool = False) -> lis
     merged = merge(results)
     if out.exists() and not (out / MANIFEST_FILE).exists() and (out.is_file() or any(out.iterdir())):
         raise BadInput(f"{out} exists and is not an export; choose another directory.")
+    if not merged.runs:
+        raise BadInput(f"study {merged.name} has no finished run to export.")
+    _refuse_another(out, merged)
     table = tidy(merged)
     buffer = io.BytesIO()
     table.write_parquet(buffer, compression="zstd", compression_level=9)
@@ -36,9 +39,17 @@ def export(results: Sequence[StudyResults], out: Path, csv: bool = False) -> lis
         out.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             write_whole(out / name, content)
+        if not csv:
+            (out / "curves.csv").unlink(missing_ok=True)  # an older export's
     except OSError as error:
         raise BadInput(f"cannot write to {out}: {error.strerror}.") from error
     return [out / name for name in files]
+
+
+def _refuse_another(out: Path, results: StudyResults) -> None:
+    """An export is replaced by one of the same study only."""
+    if (out / MANIFEST_FILE).exists() and (there := load_results(out).name) != results.name:
+        raise BadInput(f"{out} holds an export of the study {there!r}; choose another directory.")
 
 
 def tidy(results: StudyResults) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from types import FrameType
 from typing import Any
@@ -25,6 +26,8 @@ class Interruption:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        if number == signal.SIGINT:
+            print("iqrl: stopping as soon as all is saved; Ctrl-C once more stops at once", file=sys.stderr, flush=True)
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._previous.items():

@@ -22,6 +22,7 @@ from iqrl.report.grid import (
     verdict_counts,
 )
 from iqrl.report.page.data import names_of
+from iqrl.report.settings_table import settings_table
 from iqrl.report.verdicts import SIGNS
 from iqrl.studies.results import StudyResults
 
@@ -132,6 +133,24 @@ def _detail_table(study: StudyResults, found: Found) -> str:
     table = scrolling(f"finals, {study.title}", caption, head, body)
     summary = "Final and area under the curve, with intervals and every seed"
     return f'<details class="finals"><summary>{summary}</summary>{table}</details>'
+
+
+def settings_part(study: StudyResults) -> str:
+    """With which settings the runs were made."""
+    table = settings_table(study)
+    head = (
+        "<tr><td></td>"
+        + "".join(f'<th scope="col">{escape(name)}</th>' for name in (*table.columns, "where"))
+        + "</tr>"
+    )
+    body = "<tbody>"
+    for row in table.rows:
+        named = ", ".join(filter(None, [row.label, row.variant]))
+        values = "".join(f"<td>{escape(value)}</td>" for value in (*row.values, row.where))
+        body += f'<tr><th scope="row">{escape(named)}</th>{values}</tr>'
+    shown = scrolling(f"settings, {study.title}", "", head, f"{body}</tbody>") if table.columns else ""
+    common = f'<p class="note">All runs: {escape(table.common)}.</p>'
+    return f'<details class="settings"><summary>Settings</summary>{common}{shown}</details>'
 
 
 # Charts

@@ -15,7 +15,7 @@ from iqrl.report.grid import Found, placed_cells, unfinished_text
 from iqrl.report.page.comparisons import answer_line, comparison_part
 from iqrl.report.page.data import as_json, page_data
 from iqrl.report.page.head import contents, facts
-from iqrl.report.page.parts import chart_groups, controls, tables
+from iqrl.report.page.parts import chart_groups, controls, settings_part, tables
 from iqrl.report.verdicts import legend
 from iqrl.studies.results import StudyResults
 
@@ -57,7 +57,7 @@ def _section(number: int, study: StudyResults, found: Found, answer: str, charts
     returns = tables(study, found) if found and "return" in study.charts else ""
     return (
         f'<section id="study-{number}"><h2>{escape(study.title)}</h2><p class="about">{escape(study.about)}</p>'
-        f"{missing}{answer}{returns}{charts}</section>"
+        f"{missing}{answer}{returns}{settings_part(study) if study.runs else ''}{charts}</section>"
     )
 
 
