@@ -2,7 +2,7 @@
 
 python examples/encoder_neighbours.py [--steps 3000] [--folder .]
 
-It needs the games: pip install 'iqrl[atari]'
+It needs the games: pip install '.[atari]'
 """
 
 import argparse
@@ -28,7 +28,7 @@ def random_play(steps):
         gymnasium.register_envs(ale_py)
         game = AtariPreprocessing(gymnasium.make("ALE/Breakout-v5", frameskip=1))
     except (ImportError, DependencyNotInstalled):
-        sys.exit("the games are not installed; pip install 'iqrl[atari]'")
+        sys.exit("the games are not installed; pip install '.[atari]'")
     env = FrameStackObservation(game, 4)
     env.action_space.seed(0)
     seen, (obs, _) = [], env.reset(seed=0)

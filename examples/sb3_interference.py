@@ -1,6 +1,6 @@
 """Measure the interference of a Stable-Baselines3 DQN with little memory while it trains.
 
-    pip install 'iqrl[sb3]'
+    pip install '.[sb3]'
     python examples/sb3_interference.py [--steps STEPS]
 
 prints return and interference by period, and draws both in sb3_interference.png.

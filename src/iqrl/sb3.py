@@ -14,7 +14,7 @@ try:
     import torch  # ty: ignore[import-not-found]
     from stable_baselines3.common.callbacks import BaseCallback  # ty: ignore[import-not-found]
 except ImportError as error:
-    raise ImportError("iqrl.sb3 needs Stable-Baselines3: pip install 'iqrl[sb3]'.") from error
+    raise ImportError("iqrl.sb3 needs Stable-Baselines3: pip install '.[sb3]' in iqrl's source tree.") from error
 
 
 class InterferenceCallback(BaseCallback):

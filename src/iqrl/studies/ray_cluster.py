@@ -84,5 +84,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise BadInput("Ray is not installed; pip install 'iqrl[ray]' brings it.") from None
+        raise BadInput("Ray is not installed; pip install '.[ray]' in iqrl's source tree brings it.") from None
     return ray
