@@ -1,4 +1,5 @@
-"""The meter: what the driver calls to measure a run while it happens. It never changes the run.
+"""The meter: what the driver calls to measure a run while it happens. It changes nothing that the run computes; the
+program with it is another one, though, and may be rounded differently.
 
 Interference is read at every m-th update: the TD errors of transitions kept for this purpose,
 before the update and after it. If every update is measured, on all recent transitions, what was computed
