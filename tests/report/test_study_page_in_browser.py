@@ -339,7 +339,7 @@ def test_differences_have_tables_and_profiles(opened):
     rows = "[...document.querySelectorAll('#study-0 .sheet tbody:first-of-type th[scope=row]')].map(e => e.textContent)"
     assert ask(opened, rows)[:4] == ["dqn", "srnn", "dsom", "tcnn"]
     assert ask(opened, "document.querySelector('a[href=\"#differences-0\"]') !== null")
-    assert ask(opened, "document.querySelectorAll('#study-0 details:not(.finals)').length") == 2
+    assert ask(opened, "document.querySelectorAll('#study-0 details:not(.finals, .settings)').length") == 2
 
 
 HIDDEN = "iqrl.data.hiddenVariants"

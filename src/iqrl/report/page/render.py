@@ -57,7 +57,7 @@ def _section(number: int, study: StudyResults, found: Found, answer: str, charts
     returns = tables(study, found) if found and "return" in study.charts else ""
     return (
         f'<section id="study-{number}"><h2>{escape(study.title)}</h2><p class="about">{escape(study.about)}</p>'
-        f"{missing}{answer}{returns}{settings_part(study) if study.runs else ''}{charts}</section>"
+        f"{missing}{answer}{returns}{charts}{settings_part(study) if study.runs else ''}</section>"
     )
 
 
