@@ -149,7 +149,7 @@ def settings_part(study: StudyResults) -> str:
         values = "".join(f"<td>{escape(value)}</td>" for value in (*row.values, row.where))
         body += f'<tr><th scope="row">{escape(named)}</th>{values}</tr>'
     shown = scrolling(f"settings, {study.title}", "", head, f"{body}</tbody>") if table.columns else ""
-    common = f'<p class="note">All runs: {escape(table.common)}.</p>'
+    common = f'<p class="note">The same in all runs that have them: {escape(table.common)}.</p>'
     return f'<details class="settings"><summary>Settings</summary>{common}{shown}</details>'
 
 
