@@ -89,7 +89,7 @@ def list_studies(options: argparse.Namespace) -> None:
 
     studies = [find_study(name) for name in options.studies] or list(catalogue().values())
     cores = len(available_cores())
-    table = Table("study", "what", "runs", "steps", "time here", box=box.SIMPLE)
+    table = Table("study", "what", "runs × seeds", "steps", "time here", box=box.SIMPLE)
     table.columns[0].no_wrap = True
     for column in table.columns[2:]:
         column.justify = "right"
@@ -100,10 +100,11 @@ def list_studies(options: argparse.Namespace) -> None:
         runs = list(study.runs.values())
         steps = sum(run.steps * run.seeds for run in runs)
         seconds = total_seconds(map(seconds_of, runs), cores)
-        count = sum(run.seeds for run in runs)
-        table.add_row(study.name, study.title, f"{count:,}", f"{steps / 1e6:,.1f} M", duration(seconds))
+        seeds = "–".join(map(str, sorted({min(run.seeds for run in runs), max(run.seeds for run in runs)})))
+        total = f"{steps / 1e6:,.1f} M" if steps >= 1e6 else f"{steps:,}"
+        table.add_row(study.name, study.title, f"{len(runs)} × {seeds}", total, duration(seconds))
     Console().print(table)
-    print(f"a run is one seed; times are estimates for the {cores} core{'s' * (cores > 1)} of this machine")
+    print(f"times are estimates for the {cores} core{'s' * (cores > 1)} of this machine")
 
 
 def run_study(options: argparse.Namespace) -> None:

@@ -43,7 +43,7 @@ def test_the_list_says_what_studies_cost(capsys):
     code, out, _ = run(capsys, "study", "list")
     assert code == 0
     line = next(line for line in out.splitlines() if line.split()[:1] == ["table1"])
-    assert "300" in line
+    assert "60 × 5" in line
     assert "210.0 M" in line
     assert "needs Atari" in out
 
@@ -51,7 +51,8 @@ def test_the_list_says_what_studies_cost(capsys):
 def test_the_list_takes_a_study_of_ones_own(capsys):
     _, out, _ = run(capsys, "study", "list", "mine.toml")
     assert "mine" in out
-    assert "0.0 M" in out
+    assert "2 × 5" in out
+    assert "30,000" in out
     assert "table1" not in out
 
 

@@ -157,7 +157,7 @@ def _resolved(chosen: dict[str, Any]) -> Run:
 def catalogue() -> dict[str, Study]:
     """The paper's tables and figures."""
     folder = resources.files("iqrl.studies") / "catalogue"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name[:-5])
     return {file.name[:-5]: _parsed(file.name[:-5], file.read_text("utf-8"), file.name) for file in files}
 
 
