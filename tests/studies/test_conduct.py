@@ -83,7 +83,7 @@ def test_the_longest_run_is_first(directory):
     assert conduct(directory, executor, Watcher(), runs_of(directory)) == {}
     expected = sorted(runs_of(directory), key=lambda run: -seconds_of(run))
     assert executor.submitted == [directory.unit_of(run).name for run in expected]
-    assert executor.submitted[0] == names(directory)["iq100"]
+    assert "N100" in executor.submitted[0], "a step with a buffer takes longer than one without"
 
 
 def test_a_failed_run_is_tried_once_more_and_never_stops_the_others(directory):
