@@ -21,7 +21,7 @@ def test_what_all_have_is_said_once_and_what_differs_is_a_column():
     )
     assert "γ=0.9" in table.common
     assert "k=3" in table.common, "all that have contexts have three"
-    assert table.columns == ["double_q", "learning_rate"]
+    assert table.columns == ["double_q", "α"]
     assert {(row.label, row.variant, *row.values) for row in table.rows} == {
         ("dqn", "", "yes", "0.001"), ("iq", "", "no", "0.001"), ("iq", "tuned", "no", "0.002"),
     }  # fmt: skip

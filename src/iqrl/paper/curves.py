@@ -89,9 +89,7 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
                 return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         # What NumPy says of a file of another kind is about pickles.
-        why = (
-            error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file, or a damaged one"
-        )
+        why = getattr(error, "strerror", None) or "it is no .npz file, or a damaged one"
         raise BadInput(f"{path} cannot be read as an .npz file of curves: {why}.") from error
     raise BadInput(f"{path} holds one array; an .npz file with one array per run is needed.")
 

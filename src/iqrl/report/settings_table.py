@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from iqrl.config import COMMON, GROUPS, Measuring, fields_of
@@ -32,30 +31,29 @@ class SettingsTable(NamedTuple):
 
 
 def settings_table(study: StudyResults) -> SettingsTable:
-    placed = arranged(study)
-    names = unique(name for one in placed for name in one.run.config if name not in NAMED)
-    values = {name: unique(filter(None, (_key(one, name) for one in placed))) for name in names}
-    common = [setting_text(name, json.loads(values[name][0])) for name in names if len(values[name]) == 1]
+    told = [(one, _told(one.run.config)) for one in arranged(study)]
+    names = unique(name for _, settings in told for name in settings)
+    values = {name: unique(settings[name] for _, settings in told if name in settings) for name in names}
+    common = [f"{name}={values[name][0]}" for name in names if len(values[name]) == 1]
     columns = [name for name in names if len(values[name]) > 1]
-    return SettingsTable(", ".join(common), columns, _rows(placed, columns))
+    return SettingsTable(", ".join(common), columns, _rows(told, columns))
 
 
-def _rows(placed: list[Placed], columns: list[str]) -> list[SettingsRow]:
-    alike: dict[tuple, list[Placed]] = {}
-    for one in placed:
-        alike.setdefault((one.label, one.variant, *(_key(one, name) for name in columns)), []).append(one)
+def _rows(told: list[tuple[Placed, dict[str, str]]], columns: list[str]) -> list[SettingsRow]:
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one, settings in told:
+        values = (settings.get(name, "") for name in columns)
+        alike.setdefault((one.label, one.variant, *values), []).append(one.place.title)
     return [
-        SettingsRow(
-            label, variant, "; ".join(one.place.title for one in group), [_text(group[0], name) for name in columns]
-        )
-        for (label, variant, *_), group in alike.items()
+        SettingsRow(label, variant, "; ".join(places), values) for (label, variant, *values), places in alike.items()
     ]
 
 
-def _key(one: Placed, name: str) -> str | None:
-    """What a run has of a setting; None where that says nothing of it."""
-    config, value = one.run.config, one.run.config.get(name)
-    return None if value is None or value == [] or name in _unused(config) else json.dumps(value)
+def _told(config: dict[str, Any]) -> dict[str, str]:
+    """What is worth saying of a run's settings, by the short names of the other tables."""
+    unused = {*NAMED, *_unused(config)}
+    said = {name: value for name, value in config.items() if value is not None and value != [] and name not in unused}
+    return dict(setting_text(name, value).split("=", 1) for name, value in said.items())
 
 
 def _unused(config: dict[str, Any]) -> set[str]:
@@ -66,8 +64,3 @@ def _unused(config: dict[str, Any]) -> set[str]:
         of_others = names(GROUPS) - names((*COMMON, *method.extra_groups))
     of_others |= {name for name, task in SETTINGS_OF.items() if task != config["task"]}
     return of_others | (set() if config.get("measure_every") else names([Measuring]))
-
-
-def _text(one: Placed, name: str) -> str:
-    value: Any = one.run.config.get(name)
-    return "" if _key(one, name) is None else setting_text(name, value).partition("=")[2]

@@ -138,17 +138,17 @@ def _detail_table(study: StudyResults, found: Found) -> str:
 def settings_part(study: StudyResults) -> str:
     """With which settings the runs were made."""
     table = settings_table(study)
-    head = (
-        "<tr><td></td>"
-        + "".join(f'<th scope="col">{escape(name)}</th>' for name in (*table.columns, "where"))
-        + "</tr>"
-    )
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in (*table.columns, "where"))
     body = "<tbody>"
     for row in table.rows:
         named = ", ".join(filter(None, [row.label, row.variant]))
         values = "".join(f"<td>{escape(value)}</td>" for value in (*row.values, row.where))
         body += f'<tr><th scope="row">{escape(named)}</th>{values}</tr>'
-    shown = scrolling(f"settings, {study.title}", "", head, f"{body}</tbody>") if table.columns else ""
+    shown = (
+        scrolling(f"settings, {study.title}", "", f"<tr><td></td>{names}</tr>", f"{body}</tbody>")
+        if table.columns
+        else ""
+    )
     common = f'<p class="note">The same in all runs that have them: {escape(table.common)}.</p>'
     return f'<details class="settings"><summary>Settings</summary>{common}{shown}</details>'
 
