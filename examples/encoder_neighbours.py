@@ -16,7 +16,7 @@ from gymnasium.error import DependencyNotInstalled
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 from iqrl.measure.neighbours import nearest_neighbours
-from iqrl.parts.encoders import random_encoder
+from iqrl.parts.encoders import NATURE, Image, convolutional, random_encoder
 from iqrl.report.maps import plot_neighbour_map, plot_neighbours
 
 
@@ -46,9 +46,11 @@ parser.add_argument("--folder", type=Path, default=Path(), help="where the figur
 arguments = parser.parse_args()
 
 images = random_play(arguments.steps)
-encoder = random_encoder()
-params, encode = encoder.init(jax.random.key(0)), jax.jit(encoder.apply)
-codes = np.concatenate([encode(params, part) for part in np.array_split(images, -(-len(images) // 250))])
+encoder = random_encoder(convolutional(Image(84, 84, 1, stack=4), NATURE))
+params, encode = encoder.init(jax.random.key(0)), jax.jit(jax.vmap(encoder.apply, in_axes=(None, 0)))
+# An agent sees the frames one after another, their numbers in a row.
+seen = np.moveaxis(images, -1, 1).reshape(len(images), -1)
+codes = np.concatenate([encode(params, part) for part in np.array_split(seen, -(-len(seen) // 250))])
 queries = np.linspace(0.1, 0.9, 5) * len(images)
 neighbours = nearest_neighbours(codes, queries.astype(int), count=8, apart=20)
 print("drawn:", plot_neighbours(images, neighbours, arguments.folder / "neighbours.png"))

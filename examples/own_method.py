@@ -9,8 +9,8 @@ leans to the left and one that leans to the right. The rest is IQ: a head per co
 import jax.numpy as jnp
 
 from iqrl import Method
+from iqrl.composition import distil, q_learner
 from iqrl.config import Distillation
-from iqrl.methods import distil, q_learner
 from iqrl.parts.contexts import ContextDivision
 
 side = ContextDivision(

@@ -16,7 +16,16 @@ import pytest
 from iqrl.methods import build_agent
 from iqrl.settings import resolve
 from iqrl.tasks import make_task
+from iqrl.training.compilation import COMPILER_OPTIONS
 from iqrl.training.compiled import Driver
+
+
+@pytest.fixture
+def optimised(monkeypatch):
+    """For programs that run long enough to be worth it. Without its newer emitters XLA compiles in half the time, but
+    then the same numbers are not rounded alike in different programs, which other tests count on."""
+    monkeypatch.setitem(COMPILER_OPTIONS, "xla_backend_optimization_level", 1)
+    monkeypatch.setitem(COMPILER_OPTIONS, "xla_cpu_use_fusion_emitters", False)
 
 
 @pytest.fixture

@@ -6,10 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pictures import WALK
 
+from iqrl.composition import experience
 from iqrl.methods import build_agent
 from iqrl.parts.contexts import Situation
 from iqrl.parts.losses import pick
+from iqrl.parts.teacher import answers, recomputed
 from iqrl.settings import resolve
 from iqrl.tasks import make_task
 from iqrl.training.compiled import Driver
@@ -21,6 +24,10 @@ def leaves(tree):
 
 def situation(obs):
     return Situation(obs, obs, jnp.float32(0))
+
+
+def with_rows(state, rows):
+    return state._replace(replay=state.replay._replace(rows=rows))
 
 
 def assert_same(a, b):
@@ -59,10 +66,11 @@ def test_lambda_moves_with_epsilon_inside_the_compiled_program(small_run):
     state = agent.init(jax.random.key(0))
     # One head's teacher is moved away from it, so that only distillation acts on the heads not in use.
     target = state.target._replace(params=jax.tree.map(lambda leaf: leaf + 0.3, state.params))
-    rows = jax.random.normal(jax.random.key(1), state.replay.shape)
+    rows = jax.random.normal(jax.random.key(1), state.replay.rows.shape)
     labels = slice(2 * 4 + 3, 2 * 4 + 5)
-    rows = agent.teacher.renew(target, rows.at[:, labels].set(0.0).at[:, 8].set(0.0))
-    state = state._replace(target=target, replay=rows)
+    rows = rows.at[:, labels].set(0.0).at[:, 8].set(0.0)
+    replay = agent.replay.renew(state.replay._replace(rows=rows), lambda states: agent.teacher.note(target, states))
+    state = state._replace(target=target, replay=replay)
     learn = jax.jit(agent.learn)
     uniforms = jax.random.uniform(jax.random.key(2), (32,))
 
@@ -112,9 +120,9 @@ def test_a_buffer_of_one_learns_as_a_batch_of_copies(small_run):
     one, many = small_run(buffer_size=1), small_run(buffer_size=2)
     agent_one, agent_many = (build_agent(run, make_task(run)) for run in (one, many))
     state = agent_one.init(jax.random.key(0))
-    row = jax.random.normal(jax.random.key(1), state.replay.shape).at[:, 8].set(1.0).at[:, 11:13].set(1.0)
-    copies = agent_many.init(jax.random.key(0))._replace(replay=jnp.concatenate([row, row]))
-    after_one, losses_one = agent_one.learn(state._replace(replay=row), jnp.int32(5), jnp.zeros(1))
+    row = jax.random.normal(jax.random.key(1), state.replay.rows.shape).at[:, 8].set(1.0).at[:, 11:13].set(1.0)
+    copies = with_rows(agent_many.init(jax.random.key(0)), jnp.concatenate([row, row]))
+    after_one, losses_one = agent_one.learn(with_rows(state, row), jnp.int32(5), jnp.zeros(1))
     after_many, losses_many = agent_many.learn(copies, jnp.int32(5), jax.random.uniform(jax.random.key(2), (32,)))
     np.testing.assert_allclose(losses_one.value, losses_many.value, rtol=1e-5)
     for x, y in zip(leaves(after_one.params), leaves(after_many.params), strict=True):
@@ -164,7 +172,7 @@ def test_labels_of_the_warm_start_replace_those_before_it(small_run, final_state
     run = small_run(steps=200, period=200, buffer_size=300)
     state, _ = final_state(run)
     agent = build_agent(run, make_task(run))
-    rows = np.asarray(state.agent.replay[0])[:200]
+    rows = np.asarray(state.agent.replay.rows[0])[:200]
     division = jax.tree.map(lambda leaf: leaf[0], state.agent.contexts)
     labels = [int(agent.contexts.assign(division, situation(row[:4]))) for row in rows]
     np.testing.assert_array_equal(rows[:, 11], labels)
@@ -197,7 +205,7 @@ def test_time_limit_is_an_end_only_if_asked(small_run, final_state):
     for bootstrap in (True, False):
         run = small_run("Pendulum-v0", steps=200, period=200, buffer_size=200, bootstrap_time_limit=bootstrap)
         state, _ = final_state(run)
-        discounts = np.asarray(state.agent.replay[0])[:, 8]
+        discounts = np.asarray(state.agent.replay.rows[0])[:, 8]
         assert discounts[199] == pytest.approx(0.99 if bootstrap else 0.0)
         np.testing.assert_allclose(discounts[:199], 0.99)
 
@@ -208,7 +216,27 @@ def test_gradient_clip_bounds_the_update(small_run):
     for settings, bound in ((run, 1e-3), (plain, None)):
         agent = build_agent(settings, make_task(settings))
         state = agent.init(jax.random.key(0))
-        rows = jax.random.normal(jax.random.key(1), state.replay.shape).at[:, 11:13].set(0.0)
-        after, _ = agent.learn(state._replace(replay=rows), jnp.int32(200), jnp.linspace(0, 0.99, 32))
+        rows = jax.random.normal(jax.random.key(1), state.replay.rows.shape).at[:, 11:13].set(0.0)
+        after, _ = agent.learn(with_rows(state, rows), jnp.int32(200), jnp.linspace(0, 0.99, 32))
         momentum = np.sqrt(sum(float(jnp.sum(m**2)) for m in jax.tree.leaves(after.optimiser[1][0].mu)))
         assert (momentum == pytest.approx(0.1 * bound, rel=1e-4)) if bound else momentum > 1e-3
+
+
+def test_on_images_a_target_that_is_remembered_teaches_as_one_that_is_asked():
+    """Where the buffer is small beside the target period, what the target says is noted beside the frames."""
+    settings = {"buffer_size": 40, "target_period": 80, "learning_starts": 80, "steps": 400, "period": 400, "seeds": 1}
+    run = resolve(WALK, "rainbow-iq-re", **settings, batch_size=16, hidden=(16,))
+    task = make_task(run)
+    agent = build_agent(run, task)
+    assert agent.teacher.width > 0
+    asked = dataclasses.replace(
+        agent,
+        teacher=recomputed(answers(agent.network, agent.perception)),
+        replay=experience(run, task, 0),
+    )
+    states = [
+        jax.jit(driver.advance)(driver.init(), jnp.int32(400))[0].agent.params
+        for driver in (Driver(run, task, agent), Driver(run, task, asked))
+    ]
+    for one, other in zip(*map(jax.tree.leaves, states), strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-4)

@@ -239,6 +239,7 @@ def test_demo(capsys):
             ["train", "CartPole-v0", "--method", "stream-q", "--buffer-size", "9"],
             "buffer_size is always 1 for stream-q",
         ),
+        (["train", "CartPole-v0", "--device", "abacus"], "device abacus is not one that JAX finds here, which is cpu"),
         (["train"], "which task? name one, such as CartPole-v0"),
         (["train", "CartPole-v0", "extra"], "unexpected argument 'extra'"),
         (["train", "CartPole-v0", "--torques", "3"], "it does not apply to CartPole-v0."),
@@ -418,7 +419,7 @@ def test_an_interruption_saves_and_says_how_to_go_on(number):
 OWN_METHOD = """
 import jax.numpy as jnp
 from iqrl import Method
-from iqrl.methods import q_learner
+from iqrl.composition import q_learner
 from iqrl.parts.regularisers import Regulariser
 from iqrl.parts.schedules import constant
 

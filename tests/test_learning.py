@@ -1,16 +1,12 @@
 """Learning, with fixed seeds and thresholds that a broken agent does not reach."""
 
 import pytest
+from pictures import ON_IMAGES, WALK
 
 import iqrl
 from iqrl.methods import METHODS
-from iqrl.training.compilation import COMPILER_OPTIONS
 
-
-@pytest.fixture(autouse=True)
-def optimised(monkeypatch):
-    """These programs run long enough to be worth it."""
-    monkeypatch.setitem(COMPILER_OPTIONS, "xla_backend_optimization_level", 1)
+pytestmark = pytest.mark.usefixtures("optimised")
 
 
 def test_iq_learns_cartpole_without_replay():
@@ -35,7 +31,7 @@ def test_iq_learns_acrobot_without_replay():
     assert result.summary()["final"] > -150
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("dqn", "iq")])
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("dqn", "iq", *ON_IMAGES)])
 def test_every_other_method_learns_cartpole(method):
     """20,000 steps with a buffer of 5000, or none for the streams; random play gives 22, a failed learner 10."""
     settings = {
@@ -45,3 +41,19 @@ def test_every_other_method_learns_cartpole(method):
     settings |= {} if method == "stream-q" else {"learning_rate": 1e-3}
     settings = {name: value for name, value in settings.items() if name not in METHODS[method].fixed}
     assert iqrl.train("CartPole-v0", method, **settings).summary()["final"] > 38
+
+
+@pytest.mark.parametrize("method", ["iq-re", "rainbow-iq-te", "medqn-r"])
+def test_methods_learn_from_pictures(method):
+    """Always to the right gives 6.5 in 23 steps; at random it is below 0."""
+    settings = {
+        "buffer_size": 1000,
+        "steps": 6000,
+        "period": 1000,
+        "seeds": 2,
+        "learning_starts": 500,
+        "activation": "relu",
+    }
+    settings |= {"target_period": 100, "epsilon_decay": 2000, "learning_rate": 1e-3}
+    result = iqrl.train(WALK, method, **settings)
+    assert result.returns[:, -1].min() > 4.5

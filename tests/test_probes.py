@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from pictures import ON_IMAGES
 
 import iqrl
 from iqrl.methods import METHODS
 from iqrl.tasks.probes import GAMMA
 
+pytestmark = pytest.mark.usefixtures("optimised")
 NEGATIVE, POSITIVE = [-1.0, 0.0], [1.0, 0.0]
 
 
@@ -24,7 +26,7 @@ def values(probe, method, **settings):
     )
 
 
-OTHERS = [method for method in METHODS if method not in ("dqn", "iq")]
+OTHERS = [method for method in METHODS if method not in ("dqn", "iq") and method not in ON_IMAGES]
 
 
 @pytest.mark.parametrize("method", ["dqn", "iq"])
@@ -52,6 +54,9 @@ OWN = {
     "medqn-u": {"consolidation_weight": 0.1},
     "medqn-r": {"consolidation_weight": 0.1},
     "srnn": {"srnn_weight": 0.01, "steps": 20_000},
+    "rainbow": {"value_low": -2.0, "value_high": 2.0},
+    "rainbow-srnn": {"value_low": -2.0, "value_high": 2.0, "srnn_weight": 0.01},
+    "rainbow-iq": {"value_low": -2.0, "value_high": 2.0},
     # The map goes on moving, and the values with it.
     "dsom": {"steps": 20_000},
 }

@@ -26,8 +26,7 @@ from iqrl.parts.losses import Sample, ValueLoss, pick
 from iqrl.parts.networks import Network, Params
 from iqrl.parts.perception import Perception
 from iqrl.parts.regularisers import Moment, Regulariser
-from iqrl.parts.replay import Replay, Transition, pack, unpack
-from iqrl.parts.returns import empty_window, through_window
+from iqrl.parts.replay import Batch, Label, Note, Replay, Transition
 from iqrl.parts.schedules import Schedule
 from iqrl.parts.teacher import QFunction, Teacher, answers, on_batch
 
@@ -41,9 +40,7 @@ class AgentState(NamedTuple):
     optimiser: Any
     contexts: Any
     """C, Ĉ and their counts"""
-    window: jax.Array
-    """the last n - 1 steps, whose n-step returns are not yet known"""
-    replay: jax.Array
+    replay: Any
     """B"""
 
     @property
@@ -84,7 +81,6 @@ class Agent:
     regularisers: tuple[Regulariser, ...]
     optimiser: optax.GradientTransformation
     epsilon: Schedule
-    n_step: int = 1
     gradient_steps: int = 1
 
     def __post_init__(self) -> None:
@@ -101,23 +97,46 @@ class Agent:
             target=q if self.teacher.lags else (),
             optimiser=self.optimiser.init(q.params),
             contexts=self.contexts.init(context_key),
-            window=empty_window(self.n_step, self.obs_size),
             replay=self.replay.init(),
         )
 
     def values(self, state: AgentState, situation: Situation) -> tuple[jax.Array, jax.Array]:
         """Q(s, ·, ω(s); θ) and ω(s)."""
-        context = self.contexts.assign(state.contexts, situation)
+        context = self.context(state, situation)
         return pick(answers(self.network, self.perception)(state.q_function, situation.obs).q, context), context
+
+    def _values_of_one(self, state: AgentState, situation: Situation) -> tuple[jax.Array, jax.Array]:
+        """The same, where only one state is asked about: reading the other heads' weights would take longest."""
+        if self.network.only is None:
+            return self.values(state, situation)
+        context = self.context(state, situation)
+        alone = state.q_function._replace(params=self.network.only(state.params, context))
+        return answers(self.network, self.perception)(alone, situation.obs).q[0], context
+
+    def context(self, state: AgentState, situation: Situation) -> jax.Array:
+        """ω(s)."""
+        return self.contexts.assign(state.contexts, self.encoded(state, situation))
+
+    def encoded(self, state: AgentState, situation: Situation) -> Situation:
+        """The situation with the code of its state, unless it has one or needs none."""
+        if self.contexts.encode is None or not isinstance(situation.code, tuple):
+            return situation
+        return situation._replace(code=self.contexts.encode(state.contexts, state.params, situation.obs))
 
     def act(self, state: AgentState, situation: Situation, t: jax.Array, uniforms: jax.Array) -> Choice:
         """ε-greedy on the head of the state's context."""
-        q, context = self.values(state, situation)
+        noisy = state._replace(params=self.network.perturb(state.params, uniforms[2:]))
+        q, context = self._values_of_one(noisy, situation)
         explore = uniforms[0] < self.epsilon(t)
         random_action = (uniforms[1] * q.shape[0]).astype(jnp.int32)
         best = jnp.argmax(q).astype(jnp.int32)
         action = jnp.where(explore, random_action, best)
         return Choice(action, context, action == best)
+
+    @property
+    def act_draws(self) -> int:
+        """Uniform numbers that `act` needs."""
+        return 2 + self.network.draws
 
     def observe(
         self, state: AgentState, step: Transition, before: Situation, after: Situation, t: jax.Array
@@ -126,26 +145,25 @@ class Agent:
 
         Also the step itself, with its labels and as the learner sees it.
         """
-        omega = lambda situation: self.contexts.assign(state.contexts, situation)
-        step = step._replace(context_tm1=omega(before), context_t=omega(after))
+        before, after = (self.encoded(state, situation) for situation in (before, after))
+        step = step._replace(context_tm1=self.context(state, before), context_t=self.context(state, after))
         perception, step = self.perception.take(state.perception, step)
-        window, stored = through_window(state.window, step)
-        noted = self.teacher.note(state.target, jnp.stack([stored.obs_tm1, stored.obs_t]))
-        rows = self.replay.add(state.replay, jnp.concatenate([pack(stored), noted]), self._stored(t))
+        replay = self.replay.add(state.replay, step, self._note(state.target), t)
         contexts = self.contexts.update(state.contexts, before)
-        return state._replace(perception=perception, window=window, replay=rows, contexts=contexts), step
+        return state._replace(perception=perception, replay=replay, contexts=contexts), step
 
-    def _stored(self, t: jax.Array) -> jax.Array:
-        """The number of the newest stored transition: the window holds those after it."""
-        return t - (self.n_step - 1)
+    def _note(self, target: QFunction) -> Note:
+        return lambda states: self.teacher.note(target, states)
 
     @property
     def learn_draws(self) -> int:
         """Uniform numbers that `learn` needs."""
-        return self.gradient_steps * (self.replay.draws + sum(term.draws for term in self.regularisers))
+        terms = sum(term.draws for term in self.regularisers)
+        return self.gradient_steps * (self.replay.draws + terms + 2 * self.network.draws)
 
     def learn(self, state: AgentState, t: jax.Array, uniforms: jax.Array) -> tuple[AgentState, Losses]:
         """Line 7: one gradient step, or several, on L_ori + λ L_D."""
+        state = state._replace(replay=self.replay.refresh(state.replay, self._note(state.target)))
         if self.gradient_steps == 1:
             return self._update(state, t, uniforms)
         draws = uniforms.reshape(self.gradient_steps, -1)
@@ -154,21 +172,27 @@ class Agent:
 
     def _update(self, state: AgentState, t: jax.Array, uniforms: jax.Array) -> tuple[AgentState, Losses]:
         """One gradient step over a sampled batch."""
-        batch = self.replay.sample(state.replay, self._stored(t), uniforms[: self.replay.draws])
+        batch = self.replay.sample(state.replay, t, uniforms[: self.replay.draws])
         joint_loss = jax.value_and_grad(self._joint_loss, has_aux=True)
-        (_, (losses, samples)), gradient = joint_loss(state.params, state, batch, t, uniforms[self.replay.draws :])
+        (_, (losses, samples, each)), gradient = joint_loss(
+            state.params, state, batch, t, uniforms[self.replay.draws :]
+        )
         optimiser = optax.with_extra_args_support(self.optimiser)
         updates, memory = optimiser.update(gradient, state.optimiser, state.params, samples=samples)
-        return state._replace(params=optax.apply_updates(state.params, updates), optimiser=memory), losses
+        replay = self.replay.learned(state.replay, batch.slots, each)
+        params = optax.apply_updates(state.params, updates)
+        return state._replace(params=params, optimiser=memory, replay=replay), losses
 
     def _joint_loss(
-        self, params: Params, state: AgentState, batch: jax.Array, t: jax.Array, uniforms: jax.Array
-    ) -> tuple[jax.Array, tuple[Losses, Sample]]:
-        """L_ori + λ L_D (eq. 11) on a batch [W, B]."""
-        moment = self._moment(params, state, batch)
-        samples = moment.samples
-        value = jnp.mean(self.value_loss(samples))
-        joint, terms, used = value, {}, 0
+        self, params: Params, state: AgentState, batch: Batch, t: jax.Array, uniforms: jax.Array
+    ) -> tuple[jax.Array, tuple[Losses, Sample, jax.Array]]:
+        """L_ori + λ L_D (eq. 11) on a batch; also what it consists of, and each sample's L_ori."""
+        weighted = lambda each: jnp.mean(each if batch.weights is None or each.ndim == 0 else batch.weights * each)
+        noise = 2 * self.network.draws
+        moment = self._moment(params, state, batch, uniforms[:noise])
+        uniforms, samples = uniforms[noise:], moment.samples
+        values = self.value_loss(samples)
+        joint, terms, used = weighted(values), {}, 0
         for term in self.regularisers:
             own = moment._replace(uniforms=uniforms[used : used + term.draws])
             each = jnp.asarray(term.loss(own))
@@ -177,16 +201,17 @@ class Agent:
                     f"regulariser {term.name} gives an array of {each.shape}; it must be one number per sample."
                 )
             terms[term.name] = jnp.mean(each)
-            joint, used = joint + term.weight(t) * terms[term.name], used + term.draws
+            joint, used = joint + term.weight(t) * weighted(each), used + term.draws
         max_q = jnp.max(pick(samples.online_tm1.q, samples.transition.context_tm1), axis=0)
-        return joint, (Losses(value, terms, jnp.mean(max_q)), samples)
+        return joint, (Losses(jnp.mean(values), terms, jnp.mean(max_q)), samples, values)
 
-    def _moment(self, params: Params, state: AgentState, batch: jax.Array) -> Moment:
-        """The batch with what both networks say of it."""
+    def _moment(self, params: Params, state: AgentState, batch: Batch, noise: jax.Array) -> Moment:
+        """The batch with what both networks say of it, each with noise of its own where there is any."""
         ask = on_batch(answers(self.network, self.perception))
-        now = QFunction(params, state.perception)
+        now = QFunction(self.network.perturb(params, noise[: self.network.draws]), state.perception)
         target = self.target_of(state)
-        steps = unpack(batch, self.obs_size)
+        target = target._replace(params=self.network.perturb(target.params, noise[self.network.draws :]))
+        steps = batch.steps
         online_tm1, online_t = ask(now, steps.obs_tm1), jax.lax.stop_gradient(ask(now, steps.obs_t))
         samples = Sample(steps, online_tm1, online_t, *self.teacher.recall(now, target, batch))
         online, teacher = lambda obs: ask(now, obs), lambda obs: ask(target, obs)
@@ -205,33 +230,28 @@ class Agent:
     def sync(self, state: AgentState) -> AgentState:
         """Line 8, every C steps: θ⁻ <- θ, Ĉ <- C."""
         target = state.q_function
-        rows = self.teacher.renew(target, state.replay)
+        replay = self.replay.renew(state.replay, self._note(target))
         target = target if self.teacher.lags else ()
-        return state._replace(target=target, contexts=self.contexts.sync(state.contexts), replay=rows)
+        return state._replace(target=target, contexts=self.contexts.sync(state.contexts), replay=replay)
 
     def collect(
         self, state: AgentState, step: Transition, before: Situation, after: Situation, t: jax.Array
     ) -> tuple[AgentState, Transition]:
         """A step before learning starts: store and cluster, and keep the state for the warm start."""
+        before = self.encoded(state, before)
         state, seen = self.observe(state, step, before, after, t)
-        return state._replace(contexts=self.contexts.gather(state.contexts, step.obs_tm1, t)), seen
+        return state._replace(contexts=self.contexts.gather(state.contexts, before, t)), seen
 
     def begin(self, state: AgentState, key: jax.Array) -> AgentState:
         """Learning starts: warm-start the contexts, and label by them what is already stored."""
-        division = self.contexts.begin(state.contexts, key)
-        window, rows = (self.relabelled(division, stored) for stored in (state.window, state.replay))
-        return self.sync(state._replace(contexts=division, window=window, replay=rows))
+        state = state._replace(contexts=self.contexts.begin(state.contexts, key))
+        label = self.label(state)
+        return self.sync(state._replace(replay=self.replay.relabel(state.replay, label)) if label else state)
 
-    def relabelled(self, division: Any, rows: jax.Array) -> jax.Array:
-        """Stored transitions [n, W] with the labels that the division gives now, where a state alone decides them."""
-        of_state = self.contexts.of_state
+    def label(self, state: AgentState) -> Label | None:
+        """ω(s) as the division has it now, where a state alone decides it."""
+        of_state, encode = self.contexts.of_state, self.contexts.encode
         if of_state is None:
-            return rows
-
-        def relabel(row: jax.Array) -> jax.Array:
-            step = unpack(row, self.obs_size)
-            step = step._replace(context_tm1=of_state(division, step.obs_tm1), context_t=of_state(division, step.obs_t))
-            packed = pack(step)
-            return row.at[: packed.size].set(packed)
-
-        return jax.vmap(relabel)(rows)
+            return None
+        code = (lambda obs: obs) if encode is None else lambda obs: encode(state.contexts, state.params, obs)
+        return lambda obs: of_state(state.contexts, code(obs))

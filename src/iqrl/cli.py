@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from iqrl.cli_study import STUDY_COMMANDS, add_study_parsers
+from iqrl.cli_study import STUDY_COMMANDS, add_device, add_study_parsers
 from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of, is_union
 from iqrl.errors import BadInput, RunFailed, unknown
 
@@ -54,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import polars  # noqa: F401
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if getattr(options, "device", None):
+            from iqrl.training.devices import choose_device
+
+            choose_device(options.device)
         COMMANDS[options.command](options)
         return 0
     except BadInput as error:
@@ -90,14 +94,16 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     train.add_argument("--out", type=Path, help="directory of the run (default: runs/TASK-METHOD-N…)")
     train.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
     add_settings(train)
+    add_device(train)
 
     resume = commands.add_parser("resume", help="continue an interrupted run", allow_abbrev=False)
     resume.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     resume.add_argument("--steps", type=_whole, help="go on to this many steps instead")
     resume.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
+    add_device(resume)
 
     evaluate = commands.add_parser(
-        "evaluate", help="greedy episodes in Gymnasium's own environment", allow_abbrev=False
+        "evaluate", help="greedy episodes, in Gymnasium's own environment where there is one", allow_abbrev=False
     )
     evaluate.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     evaluate.add_argument("--episodes", type=_whole, default=10, help="episodes per trained seed (default: 10)")
@@ -142,6 +148,9 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         "paper", help="the paper's Atari tables, computed again from its authors' curves", allow_abbrev=False
     )
     paper.add_argument("path", type=Path, metavar="PATH", help="a clone of the authors' repository, or an .npz file")
+    paper.add_argument(
+        "--beside", type=Path, metavar="STUDY", help="no page, but the Atari runs of a study of ours beside theirs"
+    )
     paper.add_argument("--out", type=Path, default=Path("paper.md"), help="where to write the page (default: paper.md)")
     paper.add_argument("--json", action="store_true", help="print the numbers as one JSON object, last on stdout")
 
@@ -445,7 +454,14 @@ def paper(options: argparse.Namespace) -> None:
     from iqrl.paper.page import page
     from iqrl.paper.reanalysis import reanalyse
 
-    found = reanalyse(read_curves(options.path))
+    curves = read_curves(options.path)
+    if options.beside:
+        from iqrl.paper.beside import beside, table
+        from iqrl.studies.results import load_results
+
+        print(table(beside(load_results(options.beside), curves)))
+        return
+    found = reanalyse(curves)
     _write_page(options.out, page(found))
     to = sys.stderr if options.json else sys.stdout
     print(*(text.replace("**", "") for text in findings(found)), sep="\n\n", file=to)
@@ -471,7 +487,7 @@ def list_everything(options: argparse.Namespace) -> None:
     if options.what in (None, "tasks"):
         print("tasks")
         for name, make in TASKS.items():
-            print(f"  {name:16}{make(TaskOptions()).summary}")
+            print(f"  {name:26}{make(TaskOptions()).summary}")
     if options.what in (None, "methods"):
         print("methods")
         for name, method in METHODS.items():

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from iqrl.errors import BadInput, RunFailed
+from iqrl.errors import BadInput, PackagesMissing, RunFailed
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", help="cpu, gpu or tpu (default: the best that JAX finds)")
 
 
 def add_study_parsers(
@@ -47,6 +51,7 @@ def add_study_parsers(
         "--reuse", type=Path, nargs="+", default=[], metavar="DIR",
         help="directories of other studies: what they have finished is copied, not run again",
     )  # fmt: skip
+    add_device(run)
     run.add_argument("--no-report", action="store_true", help="do not write the report when it ends")
 
     status = add("status", "how far a study is")
@@ -94,10 +99,11 @@ def list_studies(options: argparse.Namespace) -> None:
     for column in table.columns[2:]:
         column.justify = "right"
     for study in studies:
-        if study.needs:
-            table.add_row(study.name, study.title, f"needs {study.needs}")
+        try:
+            runs = list(study.runs.values())
+        except PackagesMissing as missing:
+            table.add_row(study.name, study.title, f"needs {missing.extra}")
             continue
-        runs = list(study.runs.values())
         steps = sum(run.steps * run.seeds for run in runs)
         seconds = total_seconds(map(seconds_of, runs), cores)
         seeds = "–".join(map(str, sorted({min(run.seeds for run in runs), max(run.seeds for run in runs)})))

@@ -52,6 +52,10 @@ class TaskOptions(Checked):
     reward_scale: float = option(
         1.0, "factor of the reward that is learned from; returns are told without it", at_least=1e-6, paper="not stated"
     )
+    sticky: float | None = option(
+        None, "games: chance that an action is repeated instead of the next one; the game's own if not given",
+        at_least=0, at_most=0.99, paper="0.25",
+    )  # fmt: skip
     torques: int = option(5, "Pendulum: number of evenly spaced torques on [-2, 2]", at_least=2, paper="not stated")
     shaping_scale: float = option(
         1.0,
@@ -95,7 +99,15 @@ class Replay(Checked):
         100, "replay capacity N; 1 is no replay at all", at_least=1, at_most=LARGEST, paper="1, 100 or 50,000"
     )
     batch_size: int = option(32, "transitions per update, drawn with replacement", at_least=1, paper="32")
-    sampling: Literal["uniform", "whole"] = option("uniform", "batches drawn at random, or the whole buffer each time")
+    sampling: Literal["uniform", "prioritised", "whole"] = option(
+        "uniform",
+        "batches drawn at random, in proportion to what was to be learned from them, or the whole buffer each time",
+        paper="uniform; prioritised for Rainbow",
+    )
+    priority_exponent: float = option(0.5, "prioritised: a priority is the loss to this power", at_least=0, paper="0.5")
+    priority_correction: float = option(
+        0.5, "prioritised: what is drawn more often counts less, by its priority to this power", at_least=0, paper="0.5"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,14 +118,27 @@ class QNetwork(Checked):
     activation: Literal["tanh", "relu", "leaky-relu"] = option("tanh", "of the hidden layers", paper="tanh")
     layer_norm: bool = option(False, "normalise each hidden layer before its activation", paper="no")
     dueling: bool = option(False, "a value and an advantage per action instead of a Q value", paper="no")
+    noisy: bool = option(False, "explore by noise in the heads' weights; ε is best 0 then", paper="no")
+    own_layers: int = option(
+        0, "of the hidden layers, how many each head has for itself, the last ones", at_least=0,
+        paper="0; 1 for images",
+    )  # fmt: skip
+    padding: Literal["valid", "same"] = option(
+        "valid", "of the convolutions, for images", paper="valid in its table, same in the released code"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Optimiser(Checked):
     """optimiser"""
 
-    learning_rate: float = option(5e-4, "step size", at_least=0, paper="5e-4")
+    optimiser: Literal["adam", "rmsprop"] = option(
+        "adam", "RMSProp is the centred one", paper="not stated; adam in Baselines, rmsprop for DQN on Atari"
+    )
+    learning_rate: float = option(5e-4, "step size", at_least=0, paper="5e-4; 2.5e-4 and 6.25e-5 on Atari")
     adam_epsilon: float = option(1e-8, "Adam's ε̂", at_least=0, paper="not stated; 1e-8 in Baselines")
+    rmsprop_decay: float = option(0.95, "of RMSProp's averages", at_least=0, at_most=1, paper="0.95")
+    rmsprop_epsilon: float = option(1e-5, "added under RMSProp's root", at_least=0, paper="1e-5")
     gradient_clip: float = option(
         0.0, "clip the gradient to this global norm; 0 is no clipping", at_least=0, paper="not stated"
     )
@@ -125,6 +150,7 @@ class Exploration(Checked):
 
     epsilon_start: float = option(1.0, "share of random actions at the start", at_least=0, at_most=1, paper="1.0")
     epsilon_final: float = option(0.02, "share of random actions after the decay", at_least=0, at_most=1, paper="0.02")
+    epsilon_begin: int = option(0, "steps before the decay begins", at_least=0, paper="0; 20,000 on Atari")
     epsilon_decay: int = option(REQUIRED, "steps of the linear decay; steps / 10 if not given", at_least=0, paper="10%")
 
 
@@ -175,6 +201,13 @@ class Clustering(Checked):
     centroids: tuple[float, ...] = option(
         (), "the first centroids, one after the other, with context_init given; contexts auto finds them"
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Encoding(Checked):
+    """codes of images"""
+
+    code_size: int = option(50, "numbers in a code of the random encoder", at_least=1, paper="50")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -276,8 +309,8 @@ class Distribution(Checked):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run(
     Distribution, Normalisation, Streaming, Consolidation, TileCoding, SelfOrganisingMap, Sparsity, ScoreBins,
-    Distillation, Clustering, Contexts, Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Training,
-    TaskOptions,
+    Encoding, Distillation, Clustering, Contexts, Measuring, Exploration, Optimiser, QNetwork, Replay, Learning,
+    Training, TaskOptions,
 ):  # fmt: skip
     """One run. `iqrl.resolve` makes it from names, a preset and the settings that differ."""
 
@@ -315,6 +348,8 @@ class Run(
             raise BadInput(f"measure_recent is {self.measure_recent}; above 1000 it must be a multiple of 1000.")
 
     def _check_ranges(self) -> None:
+        if self.own_layers > len(self.hidden):
+            raise BadInput(f"own_layers is {self.own_layers}, and there are {len(self.hidden)} hidden layers.")
         for low, high in (("value_low", "value_high"), ("score_low", "score_high")):
             lowest, highest = getattr(self, low), getattr(self, high)
             if None not in (lowest, highest) and lowest >= highest:
@@ -352,7 +387,7 @@ class Run(
 COMMON: tuple[type, ...] = (Training, Learning, Replay, QNetwork, Optimiser, Exploration, Measuring, TaskOptions)
 """settings that every method uses"""
 OPTIONAL: tuple[type, ...] = (
-    Contexts, Clustering, ScoreBins, Distillation, Sparsity, SelfOrganisingMap, TileCoding, Consolidation,
+    Contexts, Clustering, Encoding, ScoreBins, Distillation, Sparsity, SelfOrganisingMap, TileCoding, Consolidation,
     Streaming, Normalisation, Distribution,
 )  # fmt: skip
 """settings of the methods that name them"""

@@ -10,6 +10,14 @@ class BadInput(ValueError):
     """The request cannot be carried out as written (exit code 2)."""
 
 
+class PackagesMissing(BadInput):
+    """What was asked for needs an extra that is not installed."""
+
+    def __init__(self, message: str, extra: str):
+        super().__init__(message)
+        self.extra = extra
+
+
 class RunFailed(RuntimeError):
     """The request was sound but went wrong while running (exit code 1)."""
 

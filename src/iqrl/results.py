@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,11 @@ class TrainedAgent:
     """
 
     def __init__(self, agent: Agent, state: AgentState, seed: int):
-        self.seed, self.state, self._obs_size = seed, state, agent.obs_size
+        self.seed, self.state, self._size = seed, state, agent.obs_size
         self._one, self._many = jax.jit(agent.values), jax.jit(jax.vmap(agent.values, in_axes=(None, 0)))
 
     def q_values(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
-        """Q(s, ·, ω(s)) of one observation [d] or of several [n, d]."""
+        """Q(s, ·, ω(s)) of one observation, a vector [d] or an image, or of several [n, …]."""
         return np.asarray(self._evaluate(obs, first, score)[0])
 
     def context(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
@@ -38,19 +39,24 @@ class TrainedAgent:
         return np.asarray(self._evaluate(obs, first, score)[1])
 
     def predict(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
-        """The greedy action for one observation [d], or one action each for several [n, d]."""
+        """The greedy action for one observation, or one action each for several [n, …]."""
         return np.argmax(self.q_values(obs, first=first, score=score), axis=-1)
 
     def _evaluate(self, obs: np.ndarray, first: np.ndarray | None, score: float) -> tuple[jax.Array, jax.Array]:
-        obs = np.asarray(obs, np.float32)
-        if obs.ndim not in (1, 2) or obs.shape[-1] != self._obs_size:
-            raise BadInput(
-                f"an observation has shape ({self._obs_size},), several (n, {self._obs_size}), got {obs.shape}."
-            )
-        start = np.broadcast_to(obs if first is None else np.asarray(first, np.float32), obs.shape)
+        obs = self._in_rows(obs)
+        start = np.broadcast_to(obs if first is None else self._in_rows(first), obs.shape)
         scores = np.broadcast_to(np.float32(score), obs.shape[:-1])
         situation: Any = Situation(*(obs, start, scores))  # ty: ignore[invalid-argument-type]
         return (self._one if obs.ndim == 1 else self._many)(self.state, situation)
+
+    def _in_rows(self, obs: np.ndarray) -> np.ndarray:
+        """[d] or [n, d]."""
+        given = np.asarray(obs, np.float32)
+        if given.size == self._size and (given.ndim == 1 or given.shape[0] != 1):
+            return given.reshape(-1)
+        if given.ndim > 1 and math.prod(given.shape[1:]) == self._size:
+            return given.reshape(len(given), -1)
+        raise BadInput(f"an observation has {self._size} numbers, several are (n, …), got shape {given.shape}.")
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from iqrl.config import (
+    COMMON,
     OPTIONAL,
     OPTIONS,
     Clustering,
@@ -30,7 +31,7 @@ TASK_OPTIONS = {field.name for field in fields_of(TaskOptions)}
 
 
 def resolve(task: str, method: str, preset: str | None = None, **settings: Any) -> Run:
-    """A complete `Run`: the library's defaults, the method's, then the preset, then the settings given."""
+    """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given."""
     if not isinstance(task, str) or not isinstance(method, str):
         raise BadInput("task and method are names; one of your own is named module:attribute.")
     check_names(settings)
@@ -44,9 +45,11 @@ def resolve(task: str, method: str, preset: str | None = None, **settings: Any) 
     if preset is not None and preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     chosen = PRESETS[preset](method, found, record, given) if preset else {}
-    values = dict(found.defaults) | chosen | given | dict(found.fixed)
+    defaults = _used(record.defaults, found) | dict(found.defaults) | dict(record.network)
+    values = defaults | chosen | given | dict(found.fixed)
     steps = values.get("steps", record.paper_steps or 100_000)
     values = {name: value(steps) if callable(value) else value for name, value in values.items()}
+    _refuse_imageless(record, given)
     run = Run(task=task, method=method, **(_lengths(values, steps, found) | values))
     _check_target(run, found)
     _check_centroids(run, found, record)
@@ -65,7 +68,7 @@ def paper_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]
     if not task.paper_steps:
         raise BadInput(f"the paper has no settings for {task.name}; leave out the preset.")
     length = {} if "steps" in given else {"steps": task.paper_steps, "period": task.paper_period}
-    return {"gamma": PAPER_GAMMA, "bootstrap_time_limit": False} | length | dict(task.paper) | dict(method.paper)
+    return {"gamma": PAPER_GAMMA, "bootstrap_time_limit": False} | length | dict(method.paper) | dict(task.paper)
 
 
 def original_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,6 +102,17 @@ def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
     for field in fields_of(Measuring):
         if field.name in given and not given.get("measure_every") and field.name != "measure_every":
             raise BadInput(f"{field.name} does nothing while nothing is measured; give measure_every too, such as 100.")
+
+
+def _used(defaults: Iterable[tuple[str, Any]], method: Method) -> dict[str, Any]:
+    """A task's defaults, but for those of parts that the method does not have."""
+    names = {field.name for group in (*COMMON, *method.extra_groups) for field in fields_of(group)}
+    return {name: value for name, value in defaults if name in names}
+
+
+def _refuse_imageless(task: Task, given: Mapping[str, Any]) -> None:
+    if "padding" in given and task.image is None:
+        raise BadInput(f"padding is a setting of convolutions, and {task.name} has no images.")
 
 
 def _lengths(values: Mapping[str, Any], steps: int, method: Method) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def test_programs_that_do_less_do_what_they_are_timed_for():
     # What is fused into two places is computed in both, hence the room above.
     assert 1 < (flops["acting"] - flops["environment"]) / one_pass < 2.5
     assert 2 < (flops["storing_and_clustering"] - flops["acting"]) / one_pass < 3.5
-    stored = {name: bool((state.agent.replay != 0).any()) for name, state in after.items()}
+    stored = {name: bool((state.agent.replay.rows != 0).any()) for name, state in after.items()}
     assert stored == {"environment": False, "acting": False, "storing_and_clustering": True}
 
 

@@ -52,7 +52,7 @@ def test_a_time_limit_is_an_end_where_the_run_has_it_so():
 
 def test_situations_have_the_start_and_the_score():
     met = gather(untrained("dqn", ENDING, gamma=0.9), 500)
-    obs, first, score = met.situations
+    obs, first, score = met.situations[:3]
     np.testing.assert_array_equal(first[..., 0], obs[..., 0])
     assert not first[..., 1].any()
     # Between 1 and 2 a step, and nothing at the start.
@@ -87,7 +87,7 @@ def test_contexts_are_those_of_the_agent(method):
     settings = {"score_high": 10.0} if method == "iq-game-score" else {}
     result = untrained(method, ENDING, gamma=0.9, **settings)
     met, agent = gather(result, 300), result.agents[1]
-    _, first, score = (np.asarray(part[1]) for part in met.situations)
+    _, first, score = (np.asarray(part[1]) for part in met.situations[:3])
     step = steps_of(met, seed=1)
     for i in range(40):
         assert step.context_tm1[i] == agent.context(step.obs_tm1[:, i], first=first[i], score=score[i])

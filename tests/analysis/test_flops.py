@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from iqrl.analysis.flops import Image, convolution, convolved, dense, paper_flops, run_flops
-from iqrl.methods import METHODS, Method, q_learner
+from iqrl.composition import q_learner
+from iqrl.methods import METHODS, Method
 from iqrl.parts.networks import Network, Output
 from iqrl.tasks import make_task
 

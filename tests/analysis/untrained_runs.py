@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import polars as pl
 
 from iqrl.methods import build_agent
-from iqrl.parts.networks import multi_head_mlp
+from iqrl.parts.networks import multi_head_network
 from iqrl.results import Result
 from iqrl.settings import resolve
 from iqrl.tasks import make_task
@@ -46,7 +46,7 @@ def linear(encode, **settings):
     agent = result.agent
     sight = agent.perception._replace(encode=lambda state, obs: encode(obs))
     result = with_agent(
-        result, dataclasses.replace(agent, perception=sight, network=multi_head_mlp(1, (), "tanh", 1, 2))
+        result, dataclasses.replace(agent, perception=sight, network=multi_head_network(1, (), "tanh", 1, 2))
     )
     nothing = jax.tree.map(jnp.zeros_like, result.agent_state.params)
     return dataclasses.replace(result, agent_state=result.agent_state._replace(params=nothing))

@@ -27,7 +27,8 @@ def run_of(method="dqn", seeds=1, **settings):
     """ε decays over the first 4 periods, learning starts after the first."""
     given = {"steps": PERIODS * PERIOD, "period": PERIOD, "seeds": seeds, "buffer_size": 1} | settings
     fixed = METHODS[method].fixed if method in METHODS else {}
-    return resolve("CartPole-v0", method, **{name: value for name, value in given.items() if name not in fixed})
+    task = "MinAtar/Breakout-v1" if method.endswith(("-re", "-te")) else "CartPole-v0"
+    return resolve(task, method, **{name: value for name, value in given.items() if name not in fixed})
 
 
 def collapsing(recovered=False):
@@ -275,13 +276,14 @@ def test_every_offer_is_a_setting_of_the_method(method):
     }
     for term in ("distillation", "consolidation", "sparsity"):
         wrong |= {f"{term}_loss": np.full(PERIODS, 1e3), f"{term}_weight": np.ones(PERIODS)}
-    page = explain(run_of(method, epsilon_final=0.3), table(collapsing(), **wrong))
+    run = run_of(method, epsilon_final=0.3)
+    page = explain(run, table(collapsing(), **wrong))
     offers = dict(re.findall(r"`--([\w-]+)(?: ([^`]+))?`", page.partition("## What to try")[2]))
     assert offers.pop("method", "iq") in METHODS
     assert offers["epsilon-final"] == "0.02"
     for name, value in offers.items():
         given = True if value == "" else value if not value[0].isdigit() else float(value)
-        changed = resolve("CartPole-v0", method, steps=PERIODS * PERIOD, **{name.replace("-", "_"): given})
+        changed = resolve(run.task, method, steps=PERIODS * PERIOD, **{name.replace("-", "_"): given})
         build_agent(changed, make_task(changed))
 
 

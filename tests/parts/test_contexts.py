@@ -104,7 +104,7 @@ def test_warm_start_replaces_centroids_and_counts():
     points = blobs(jax.random.key(0), [[-0.5, -1.0], [0.5, 1.0]])
     state = part.init(jax.random.key(3))
     for t, s in enumerate(points):
-        state = part.gather(part.update(state, at(*s)), s, jnp.int32(t))
+        state = part.gather(part.update(state, at(*s)), at(*s), jnp.int32(t))
     state = part.begin(state, jax.random.key(4))
     np.testing.assert_allclose(np.sort(state.live, axis=0), [[-0.5, -1.0], [0.5, 1.0]], atol=0.03)
     np.testing.assert_array_equal(state.counts, [100, 100])

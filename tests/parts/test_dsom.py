@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iqrl.parts.dsom import Map, grid_positions, moved, self_organising_gates
-from iqrl.parts.networks import multi_head_mlp
+from iqrl.parts.networks import multi_head_network
 from iqrl.parts.replay import Transition
 
 LOW, HIGH = (-1.0, 0.0), (1.0, 10.0)
@@ -133,7 +133,7 @@ def test_gradient_of_a_hidden_unit_is_its_share_of_the_gate():
     So a unit whose vector is far from the state is left alone, and the map itself has no gradient.
     """
     vectors = [[0.5, 0.5], [0.5, 0.25], [0.2, 0.1], [0.5, 8.5]]  # the last is 16 widths away
-    network = multi_head_mlp(2, (4,), "tanh", 1, 3, gates=4)
+    network = multi_head_network(2, (4,), "tanh", 1, 3, gates=4)
     params, obs = network.init(jax.random.key(0)), jnp.array([0.0, 5.0])
     seen = part(True).encode(some_map(vectors), obs)
     gradient = jax.grad(lambda params: network.apply(params, seen).q[0, 1])(params)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from iqrl.parts.networks import multi_head_mlp, sparse_uniform
+from iqrl.parts.networks import multi_head_network, sparse_uniform
 
 
 def arrays(*nested):
@@ -33,19 +33,19 @@ def params(trunk, heads):
 def test_layer_norm_is_before_each_activation(activation, by_hand):
     # sums 0, 2, 4 (mean 2, variance 8/3), whatever is added to or multiplied with them all
     normed = np.array([-2, 0, 2]) / np.sqrt(8 / 3)
-    network = multi_head_mlp(1, (3,), activation, 1, 1, layer_norm=True)
+    network = multi_head_network(1, (3,), activation, 1, 1, layer_norm=True)
     for shift, scale in ((0, 1), (7, 1), (0, 50)):
         biases = scale * np.array([0, 1, 2]) + shift
         out = network.apply(params([([[0, scale, 2 * scale]], biases)], ([[[1, 1, 1]]], [[0]])), jnp.ones(1))
         np.testing.assert_allclose(out.features, by_hand(normed), rtol=1e-4, atol=1e-5)
-    deep = multi_head_mlp(1, (3, 2), activation, 1, 1, layer_norm=True)
+    deep = multi_head_network(1, (3, 2), activation, 1, 1, layer_norm=True)
     two_layers = [([[0, 1, 2]], [0, 1, 2]), ([[0, 0], [0, 0], [1, 3]], [0, 0])]
     out = deep.apply(params(two_layers, ([[[1, 1]]], [[0]])), jnp.ones(1))
     np.testing.assert_allclose(out.features, by_hand(np.array([-1, 1])), rtol=1e-3)
 
 
 def test_layer_norm_has_no_parameters():
-    count = lambda **options: len(jax.tree.leaves(multi_head_mlp(4, (8, 8), "relu", 1, 2, **options).init(KEY)))
+    count = lambda **options: len(jax.tree.leaves(multi_head_network(4, (8, 8), "relu", 1, 2, **options).init(KEY)))
     assert count(layer_norm=True) == count()
 
 
@@ -56,7 +56,7 @@ ONE_UNIT = [([[1]], [0])]
 
 def test_dueling_by_hand():
     """Two heads; V is the first output of each: V + A - mean A."""
-    network = multi_head_mlp(1, (1,), "relu", 2, 3, dueling=True)
+    network = multi_head_network(1, (1,), "relu", 2, 3, dueling=True)
     heads = ([[[10], [1], [2], [6]], [[0], [1], [1], [1]]], [[0, 0, 0, 0], [5, 0, 3, 0]])
     # head 0: V = 10, A = 1, 2, 6, mean 3; head 1: V = 5, A = 1, 4, 1, mean 2
     out = network.apply(params(ONE_UNIT, heads), jnp.ones(1))
@@ -71,7 +71,7 @@ def test_dueling_by_hand():
 
 def test_distribution_by_hand():
     """One head, two actions, three atoms: logits in rows of atoms, their mean is q."""
-    network = multi_head_mlp(1, (1,), "relu", 1, 2, support=jnp.array([-1.0, 0.0, 1.0]))
+    network = multi_head_network(1, (1,), "relu", 1, 2, support=jnp.array([-1.0, 0.0, 1.0]))
     biases = np.log([0.5, 0.25, 0.25, 0.1, 0.1, 0.8])
     out = network.apply(params(ONE_UNIT, (np.zeros((1, 6, 1)), [biases])), jnp.ones(1))
     np.testing.assert_allclose(out.values, biases.reshape(1, 2, 3), rtol=1e-6)
@@ -82,14 +82,14 @@ def test_distribution_by_hand():
 
 def test_dueling_distribution_by_hand():
     # V (1, 0) for each of two atoms; A (2, 0) and (0, 4), mean (1, 2): logits (2, -2) and (0, 2)
-    network = multi_head_mlp(1, (1,), "relu", 1, 2, dueling=True, support=jnp.array([0.0, 1.0]))
+    network = multi_head_network(1, (1,), "relu", 1, 2, dueling=True, support=jnp.array([0.0, 1.0]))
     out = network.apply(params(ONE_UNIT, (np.zeros((1, 6, 1)), [[1, 0, 2, 0, 0, 4]])), jnp.ones(1))
     np.testing.assert_allclose(out.values, [[[2, -2], [0, 2]]], atol=1e-6)
     np.testing.assert_allclose(out.q, [[1 / (1 + np.exp(4)), 1 / (1 + np.exp(-2))]], rtol=1e-5)
 
 
 def test_gates_multiply_the_last_hidden_layer():
-    network = multi_head_mlp(1, (1, 2), "relu", 1, 1, gates=2)
+    network = multi_head_network(1, (1, 2), "relu", 1, 1, gates=2)
     # input 3; first hidden unit 3; second layer 3 and 6, times 0.5 and 2: 1.5 and 12
     weights = params([*ONE_UNIT, ([[1, 2]], [0, 0])], ([[[10, 1]]], [[1]]))
     out = network.apply(weights, jnp.array([3.0, 0.5, 2.0]))
@@ -121,7 +121,7 @@ def test_sparse_weights(fan_in, zeros):
 
 
 def test_a_sparse_network_is_alive_and_has_no_biases_at_the_start():
-    network = multi_head_mlp(4, (32, 32), "leaky-relu", 2, 3, initialiser=sparse_uniform(0.9))
+    network = multi_head_network(4, (32, 32), "leaky-relu", 2, 3, initialiser=sparse_uniform(0.9))
     start = network.init(KEY)
     first, second = start["trunk"]
     np.testing.assert_array_equal((first["w"] != 0).sum(axis=0), 1)
@@ -136,3 +136,16 @@ def test_sparsity_of_none_keeps_every_weight():
     hidden, heads = sparse_uniform(0.0)(KEY, [(6, 7), (1, 5, 7)])
     assert (hidden != 0).all()
     assert (heads != 0).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"dueling": True}, {"support": jnp.linspace(-1.0, 1.0, 5), "layer_norm": True}]
+)
+def test_one_head_alone_says_what_it_says_among_the_others(options):
+    network = multi_head_network(6, (8, 7), "tanh", 3, 4, own_layers=1, **options)
+    params, state = network.init(jax.random.key(0)), jax.random.normal(jax.random.key(1), (6,))
+    whole = network.apply(params, state)
+    for context in range(3):
+        alone = network.apply(network.only(params, jnp.int32(context)), state)
+        np.testing.assert_allclose(alone.q, whole.q[context][None], rtol=1e-5, atol=1e-6)
+    assert multi_head_network(6, (8,), "tanh", 3, 4).only is None, "linear heads are read as fast together"

@@ -113,3 +113,17 @@ def test_figures_are_split_by_variant_where_one_would_be_crowded(tmp_path):
     names = [path.name for path in draw_study(made("table1", runs), tmp_path) if path.suffix == ".svg"]
     assert names == ["table1-return.svg", "table1-return-a-b.svg"]
     assert "a b" not in (tmp_path / names[0]).read_text()
+
+
+def test_runs_that_differ_in_their_seed_are_one():
+    runs = [record(varied=("method", "seed"), method=m, seed=s, seeds=1) for m in ("dqn", "iq") for s in (0, 5)]
+    tables = [curves(run, **{"return": [[1.0 + i, 2.0 + i]]}) for i, run in enumerate(runs)]
+    for run, table in zip(runs, tables, strict=True):
+        table.replace_column(table.get_column_index("seed"), pl.Series("seed", [run.config["seed"]] * table.height))
+    (joined,) = gathered([study(runs, tables)])
+    assert [(run.config["method"], run.config["seeds"], run.varied) for run in joined.runs] == [
+        ("dqn", 2, ("method",)), ("iq", 2, ("method",)),
+    ]  # fmt: skip
+    assert joined.curves.group_by("run").agg(pl.col("seed").unique().sort())["seed"].to_list() == [[0, 5], [0, 5]]
+    grid = highest_grid(placed_cells(joined))
+    assert [row.entries[1].text for row in grid.rows] == ["2.50", "4.50"]

@@ -190,14 +190,21 @@ def test_with_everything_hidden_nothing_breaks(opened):
 
 
 def point_at(browser, figure, share, kind="mouse"):
-    """Move the pointer to a share of the width of the first chart."""
-    browser.execute_script(
-        """const plot = document.querySelector(`[data-chart="${arguments[0]}"] .plot`);
+    """Move the pointer to a share of the width of the first chart, once that is drawn."""
+    browser.execute_async_script(
+        """const [figure, share, kind, done] = arguments;
+        const plot = document.querySelector(`[data-chart="${figure}"] .plot`);
         plot.scrollIntoView({block: 'center'});
-        const box = plot.querySelector('svg').getBoundingClientRect();
-        const at = {clientX: box.left + arguments[1] * box.width, clientY: box.top + box.height / 2, bubbles: true};
-        plot.dispatchEvent(new PointerEvent(arguments[2] === 'touch' ? 'pointerdown' : 'pointermove',
-            {...at, pointerType: arguments[2]}));""",
+        const point = () => {
+            const drawn = plot.querySelector('svg');
+            if (!drawn) return setTimeout(point, 20);
+            const box = drawn.getBoundingClientRect();
+            const at = {clientX: box.left + share * box.width, clientY: box.top + box.height / 2, bubbles: true};
+            plot.dispatchEvent(new PointerEvent(kind === 'touch' ? 'pointerdown' : 'pointermove',
+                {...at, pointerType: kind}));
+            done();
+        };
+        point();""",
         figure,
         share,
         kind,

@@ -1,9 +1,12 @@
 """Studies as data: what a file means, and what is wrong with it."""
 
+import sys
+
 import pytest
 
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, PackagesMissing
 from iqrl.studies.study import Study, catalogue, find_study
+from iqrl.tasks.atari import actions_of
 
 GRID = {
     "title": "two by two",
@@ -72,7 +75,7 @@ def test_the_catalogue_can_be_planned():
         studies
     )
     for found in studies.values():
-        assert found.needs or found.runs
+        assert found.runs
 
 
 def test_table_1_is_the_papers():
@@ -117,9 +120,19 @@ def test_a_run_that_is_wrong_is_said_with_its_place(runs, words):
     assert "study mine" in str(error.value)
 
 
-def test_what_this_version_cannot_run_says_what_it_needs():
-    with pytest.raises(BadInput, match="needs Atari"):
+def test_atari_is_run_seed_by_seed_at_the_papers_lengths():
+    planned = find_study("table2").planned
+    assert len(planned) == 6 * 6 * 2 * 5
+    assert {(each.run.seeds, each.run.steps, each.run.period) for each in planned} == {(1, 10_000_000, 200_000)}
+    assert {each.run.seed for each in planned} == {0, 1, 2, 3, 4}
+
+
+def test_a_study_without_its_packages_says_what_it_needs(monkeypatch):
+    actions_of.cache_clear()
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    with pytest.raises(PackagesMissing, match="Atari games need more packages") as error:
         _ = find_study("table2").planned
+    assert error.value.extra == "the extra atari"
 
 
 def test_unknown_names_get_the_nearest():

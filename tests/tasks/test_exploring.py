@@ -22,7 +22,7 @@ def counter(limit, end=10**9, step_draws=0):
 
 
 def walked(task, steps, seed=0):
-    return np.asarray(jax.jit(lambda key: walks(task, steps, key).obs)(jax.random.key(seed)))
+    return np.asarray(jax.jit(lambda key: walks(task, steps, WALKS, key).obs)(jax.random.key(seed)))
 
 
 def test_shape_and_seed():

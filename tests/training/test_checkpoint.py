@@ -158,6 +158,7 @@ def test_a_directory_of_other_things_is_refused(tmp_path):
 
 def test_infinite_parameters_stop_the_run_and_keep_what_was_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(training, "SAVING_SHARE", np.inf)
     settings = SETTINGS | {"learning_starts": 1200, "learning_rate": 1e38, "gamma": 1.0}
     with pytest.raises(RunFailed, match=r"seed 0, 1 became infinite or NaN before step 1,500; .*keeps step 1,000"):
         iqrl.train("CartPole-v0", out=tmp_path / "run", **settings)
@@ -167,11 +168,13 @@ def test_infinite_parameters_stop_the_run_and_keep_what_was_saved(tmp_path, monk
 
 
 def test_a_failure_inside_xla_is_a_sentence(monkeypatch):
-    def out_of_memory(state, stop):
+    def out_of_memory(state, stop, paused):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.\nmore")
 
     compile_driver = training.compile_driver
-    monkeypatch.setattr(training, "compile_driver", lambda driver: (compile_driver(driver)[0], out_of_memory, 0.0))
+    monkeypatch.setattr(
+        training, "compile_driver", lambda driver: compile_driver(driver)._replace(advance=out_of_memory)
+    )
     with pytest.raises(RunFailed, match="the compiled program failed: RESOURCE_EXHAUSTED") as caught:
         iqrl.train("CartPole-v0", **SETTINGS)
     assert "\n" not in str(caught.value)
@@ -179,13 +182,14 @@ def test_a_failure_inside_xla_is_a_sentence(monkeypatch):
 
 def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(training, "SAVING_SHARE", np.inf)
     written = []
 
-    def full(path, state, identity):
+    def full(path, *given):
         written.append(path)
         if len(written) > 1:
             raise OSError(28, "No space left on device")
-        original(path, state, identity)
+        original(path, *given)
 
     from iqrl.training import store
 

@@ -60,7 +60,7 @@ def test_predict_takes_one_or_many(result):
 
 
 def test_an_observation_of_the_wrong_shape_is_refused(result):
-    with pytest.raises(iqrl.BadInput, match=r"an observation has shape \(4,\), several \(n, 4\), got \(3,\)"):
+    with pytest.raises(iqrl.BadInput, match=r"an observation has 4 numbers, several are \(n, …\), got shape \(3,\)"):
         result.agents[0].predict(np.zeros(3))
 
 
@@ -92,10 +92,12 @@ def test_evaluation_in_gymnasium_repeats_and_is_greedy(result):
     assert (first <= 200).all()
 
 
-def test_evaluation_needs_a_gymnasium_environment():
-    result = iqrl.train("probe-sign", "dqn", steps=200, seeds=1, learning_starts=50)
-    with pytest.raises(iqrl.BadInput, match="does not say which Gymnasium environment"):
-        iqrl.evaluate(result)
+def test_a_task_that_gymnasium_does_not_have_is_evaluated_as_it_is():
+    result = iqrl.train("probe-choice", "dqn", steps=1000, seeds=1, learning_starts=50, epsilon_decay=200)
+    returns = iqrl.evaluate(result, episodes=8)
+    np.testing.assert_array_equal(returns, np.ones((1, 8)))
+    with pytest.raises(iqrl.BadInput, match="episodes must be at least 1"):
+        iqrl.evaluate(result, episodes=0)
 
 
 def test_a_period_that_does_not_divide_the_steps():

@@ -8,6 +8,7 @@ from iqrl.analysis.compiled_flops import pieces_of
 from iqrl.analysis.flops import run_flops
 from iqrl.analysis.wallclock import wallclock_split
 from iqrl.config import Run
+from iqrl.errors import BadInput
 from iqrl.training.loop import driver_of
 from iqrl.training.store import RunStore, describe
 
@@ -15,6 +16,8 @@ from iqrl.training.store import RunStore, describe
 def cost_of(run: Run) -> dict[str, Any]:
     """Numbers as `iqrl cost --json` prints them; `formula` and `ratio` are None where the formula does not apply."""
     driver = driver_of(run)
+    if driver.task.host:
+        raise BadInput(f"{run.task} is played outside the compiled program, whose cost alone can be told.")
     formula, pieces = run_flops(run, driver.task), pieces_of(driver)
     compiled = sum(piece.total for piece in pieces.values())
     # The formula knows nothing of measuring.

@@ -16,7 +16,6 @@ from iqrl.parts.contexts import Situation
 from iqrl.parts.replay import Transition, pack, unpack
 from iqrl.parts.returns import joined
 from iqrl.results import Result
-from iqrl.tasks.base import Task
 from iqrl.tasks.exploring import LONGEST
 from iqrl.training.compilation import enable_cache
 from iqrl.training.compiled import Carry, Driver, EnvState, Noise, Step
@@ -54,6 +53,10 @@ def gather(
     range given): a run passes through many policies, and the states of all its training are wanted, not only those
     of the policy it ended with. Walks are as long as an episode may be, so that no part of it is favoured.
     """
+    if result.task.host:
+        raise BadInput(
+            f"{result.task.name} is played outside the compiled program, so its agent cannot be let play here."
+        )
     if count < 1:
         raise BadInput(f"count is {count}; it must be at least 1.")
     lowest, highest = epsilon or (result.run.epsilon_final, 1.0)
@@ -65,7 +68,7 @@ def gather(
     play = partial(_of_seed, driver, length, jnp.linspace(lowest, highest, WALKS))
     # Drawn by NumPy, since a draw in the program would take longer to compile than all the rest of it.
     generator, seeds = np.random.default_rng(seed), result.run.seeds
-    shape = (seeds, length + result.agent.n_step, WALKS, sum(_draws(result.task)))
+    shape = (seeds, length + result.run.n_step, WALKS, sum(_draws(driver)))
     uniforms = generator.random(shape, dtype=np.float32)
     chosen = np.stack([generator.choice(length * WALKS, count, replace=False) for _ in range(seeds)])
     enable_cache()
@@ -74,16 +77,17 @@ def gather(
     return Experience(*jax.tree.map(np.asarray, found))
 
 
-def _draws(task: Task) -> Noise:
+def _draws(driver: Driver) -> Noise:
     """Uniform numbers that a step needs, by purpose."""
-    return Noise(act=2, step=task.step_draws, reset=task.reset_draws, learn=0, measure=0)
+    task = driver.task
+    return Noise(driver.agent.act_draws, step=task.step_draws, reset=task.reset_draws, learn=0, measure=0)
 
 
 def _of_seed(
     driver: Driver, length: int, epsilons: jax.Array, state: AgentState, uniforms: jax.Array, chosen: jax.Array
 ) -> tuple[jax.Array, Situation]:
     """The `chosen` ones of the transitions of all walks, one walk after another at each step."""
-    n = driver.agent.n_step
+    n = driver.run.n_step
     steps, before = _walks(driver, state, epsilons, uniforms)
     # The n-step transitions, one for each step that has n - 1 after it.
     from_step = lambda i: jax.tree.map(lambda leaf: leaf[i : i + length], steps)
@@ -95,8 +99,9 @@ def _of_seed(
 
 def _walks(driver: Driver, state: AgentState, epsilons: jax.Array, uniforms: jax.Array) -> tuple[Transition, Situation]:
     """The steps [T, WALKS] of all environments, and the situations in which they were made; uniforms are T + 1 rows."""
-    sizes = _draws(driver.task)
-    first = jax.vmap(driver._first)(uniforms[0, :, : sizes.reset])
+    sizes = _draws(driver)
+    begin = lambda uniforms: driver._coded(state, driver._first(uniforms))
+    first = jax.vmap(begin)(uniforms[0, :, : sizes.reset])
 
     def one(env: EnvState, epsilon: jax.Array, uniforms: jax.Array) -> tuple[EnvState, tuple[Transition, Situation]]:
         noise = Noise(*jnp.split(uniforms, np.cumsum(sizes)[:-1]))
@@ -109,7 +114,7 @@ def _walks(driver: Driver, state: AgentState, epsilons: jax.Array, uniforms: jax
 
 def _as_learned(agent: Agent, state: AgentState, step: Step) -> Transition:
     """The transition with its labels and with its reward on the learner's scale, as `Agent.observe` would store it."""
-    omega = lambda situation: agent.contexts.assign(state.contexts, situation)
+    omega = lambda situation: agent.context(state, situation)
     labelled = step.transition._replace(context_tm1=omega(step.before), context_t=omega(step.after))
     # What perception learns of the step is dropped: the agent stays as it is.
     return agent.perception.take(state.perception, labelled)[1]

@@ -82,6 +82,8 @@ def _trunk_and_heads(agent: Agent) -> tuple[list[tuple[int, int]], tuple[int, in
     """The weights' shapes: [inputs, outputs] of each layer, and [k, outputs, H] of the heads."""
     params = jax.eval_shape(agent.network.init, jax.random.key(0))
     try:
+        if "encoder" in params or "own" in params:
+            return None
         trunk = [layer["w"].shape for layer in params["trunk"]]
         heads = params["heads"]["w"].shape
     except (KeyError, TypeError, IndexError, AttributeError):
@@ -93,4 +95,4 @@ def _batch_of(agent: Agent) -> int:
     """States per update, of which each costs a pass."""
     rows = jax.eval_shape(agent.replay.init)
     t, uniforms = jax.ShapeDtypeStruct((), "int32"), jax.ShapeDtypeStruct((agent.replay.draws,), "float32")
-    return jax.eval_shape(agent.replay.sample, rows, t, uniforms).shape[-1]
+    return jax.eval_shape(agent.replay.sample, rows, t, uniforms).steps.r_t.shape[-1]

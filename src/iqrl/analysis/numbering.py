@@ -40,7 +40,7 @@ def alike(experience: Experience, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _described(experience: Experience) -> np.ndarray:
     """[S, n, …]: whatever a context may depend on, each variable in units of its deviation."""
-    obs, first, score = map(np.asarray, experience.situations)
+    obs, first, score = map(np.asarray, experience.situations[:3])
     described = np.concatenate([obs, first, score[..., None]], axis=-1)
     return described / np.maximum(described.std(axis=(0, 1)), 1e-6)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from iqrl.agent import Agent, AgentState
 from iqrl.parts.losses import Sample, q_learning
 from iqrl.parts.networks import Params
-from iqrl.parts.replay import Replay, pack, unpack
+from iqrl.parts.replay import Batch, Replay, unpack
 from iqrl.parts.teacher import answers, on_batch, recomputed
 from iqrl.results import Result
 
@@ -21,15 +21,15 @@ def retrainable(result: Result) -> Agent:
     A batch is as large as in the run: `batch_size`, or the whole buffer where the run takes that.
     """
     agent, run = result.agent, result.run
-    batch = run.batch_size if run.sampling == "uniform" else run.buffer_size
-    teacher = recomputed(answers(agent.network, agent.perception), agent.obs_size)
+    batch = run.buffer_size if run.sampling == "whole" else run.batch_size
+    teacher = recomputed(answers(agent.network, agent.perception))
     replay = agent.replay._replace(draws=batch)
     return dataclasses.replace(agent, teacher=teacher, replay=replay, gradient_steps=1)
 
 
 def held_fast(state: AgentState) -> AgentState:
     """θ⁻ <- θ, and nothing stored."""
-    return state._replace(target=state.q_function, replay=jnp.zeros(0))
+    return state._replace(target=state.q_function, replay=())
 
 
 def trained_on(
@@ -39,25 +39,24 @@ def trained_on(
 
     Schedules are where they were at step t.
     """
-    agent = dataclasses.replace(agent, replay=_only(_apart(rows, agent.obs_size), members, agent.replay.draws))
+    agent = dataclasses.replace(agent, replay=_only(rows, agent, members))
     update = lambda state, row: (agent.learn(state, jnp.int32(t), row)[0], None)
     return jax.lax.scan(update, state, uniforms)[0]
 
 
-def _only(rows: jax.Array, members: jax.Array, batch: int) -> Replay:
+def _only(rows: jax.Array, agent: Agent, members: jax.Array) -> Replay:
     """A replay that holds nothing but the members among the rows."""
     members_first, size = jnp.argsort(~members, stable=True), jnp.sum(members)
 
-    def sample(stored: jax.Array, t: jax.Array, uniforms: jax.Array) -> jax.Array:
+    def sample(stored: tuple, t: jax.Array, uniforms: jax.Array) -> Batch:
         drawn = jnp.minimum((uniforms * size).astype(jnp.int32), size - 1)
-        return rows[members_first[drawn]].T
+        steps = unpack(rows[members_first[drawn]].T, agent.obs_size)
+        # Rows drawn at random do not follow each other: an eligibility trace must not run from one to the next.
+        steps = steps._replace(over=jnp.ones_like(steps.over))
+        return Batch(steps, jnp.zeros((2, 0, drawn.size)), None, None)
 
-    return Replay(lambda: jnp.zeros(0), lambda stored, row, t: stored, sample, draws=batch)
-
-
-def _apart(rows: jax.Array, obs_size: int) -> jax.Array:
-    """Rows drawn at random do not follow each other: an eligibility trace must not run from one to the next."""
-    return jax.vmap(lambda row: pack(unpack(row, obs_size)._replace(over=jnp.bool_(True))))(rows)
+    unchanged = lambda stored, *rest: stored
+    return Replay(tuple, unchanged, sample, unchanged, unchanged, unchanged, agent.replay.draws)
 
 
 def losses(agent: Agent, params: Params, state: AgentState, rows: jax.Array) -> jax.Array:

@@ -35,12 +35,12 @@ def wallclock_split(driver: Driver) -> dict[str, float]:
     The environment has the driver's own work in it, statistics and random numbers; learning has the syncs.
     """
     plain = dataclasses.replace(driver, meter=NOTHING_MEASURED)
-    init, advance, _ = compile_driver(plain)
+    init, advance, *_ = compile_driver(plain)
     programs = partial_programs(plain) | {"learning": advance}
     clock = Clock(driver.run.update_every, _warmed_up(plain, init, advance, programs["storing_and_clustering"]))
     clocks = dict.fromkeys(programs, clock)
     if driver.meter is not NOTHING_MEASURED:  # its state is another, and so it has a clock of its own
-        init, programs["measuring"], _ = compile_driver(driver)
+        init, programs["measuring"], *_ = compile_driver(driver)
         begun, _ = programs["measuring"](init(), np.int32(driver.run.learning_starts))
         clocks["measuring"] = Clock(driver.run.update_every, begun)
     trial = clock.seconds_per_step(advance, STEPS // 20)
@@ -117,9 +117,11 @@ def _acting_blindly(driver: Driver) -> Any:
     """The agent with nothing to evaluate: one context, values that are all 0, actions at random."""
     nothing = Output(jnp.zeros((1, driver.task.actions)), jnp.zeros(0), jnp.zeros(0))
     network = driver.agent.network._replace(apply=lambda params, seen: nothing)
-    return dataclasses.replace(
-        driver.agent, network=network, contexts=contexts.single(), epsilon=schedules.constant(1.0)
-    )
+    division = contexts.single()
+    if driver.agent.contexts.encode:
+        code = jax.eval_shape(driver.init).env.code
+        division = division._replace(encode=lambda state, params, obs: jnp.zeros(code.shape[1:], code.dtype))
+    return dataclasses.replace(driver.agent, network=network, contexts=division, epsilon=schedules.constant(1.0))
 
 
 def _compiled(driver: Driver, program: Callable) -> Any:

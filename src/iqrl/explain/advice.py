@@ -98,15 +98,20 @@ def other_contexts(case: Case) -> str | None:
     empty = sum(int((share < NEARLY_NONE).sum()) for share, _ in shares)
     if fullest <= NEARLY_ALL and not empty:
         return None
-    # Contexts that do not move have no running scale.
-    other = "none" if "context_init" in case.fixed else "running"
-    scaling = other if case.run.context_scaling == "task" else "task"
+    scaling = next(kind for kind in _scalings(case) if kind != case.run.context_scaling)
     options = case.offers(contexts=max(case.run.k - 1, 1), context_init="kmeans", context_scaling=scaling)
     return (
         f"**The contexts divide little**: over the last half, the fullest one held {percent(fullest)} of the steps "
         f"(seed {seed}), and {empty} of {sum(len(share) for share, _ in shares)} held less than "
         f"{percent(NEARLY_NONE)}. {_try(options)}"
     )
+
+
+def _scalings(case: Case) -> tuple[str, str]:
+    """Codes have no range that the task could say; contexts that do not move have no running scale."""
+    if case.method and case.method.defaults.get("context_scaling") == "none":
+        return "running", "none"
+    return "task", "none" if "context_init" in case.fixed else "running"
 
 
 def moving_centroids(case: Case) -> str | None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.cluster.vq import kmeans2
 
 from iqrl.agent import Agent
 from iqrl.parts.replay import unpack
@@ -27,6 +26,8 @@ def grouping(agent: Agent, low: Sequence[float], high: Sequence[float], states: 
     """`states` [n, d] are clustered, in the task's ranges, if the agent does not divide them itself."""
     if agent.contexts.count > 1:
         return Grouping(agent.contexts.count, lambda rows: unpack(rows.T, agent.obs_size).context_tm1)
+    from scipy.cluster.vq import kmeans2  # takes most of a second to load, and is not needed otherwise
+
     scale = 1.0 / np.subtract(high, low)
     centres, _ = kmeans2(states * scale, min(CLUSTERS, len(states)), minit="++", rng=np.random.default_rng(0))
     scale = jnp.float32(scale)[:, None]

@@ -24,7 +24,7 @@ from iqrl.measure.interference import Reading, Totals, means, no_readings, with_
 from iqrl.measure.probes import probe
 from iqrl.measure.samples import in_use, into_recent, into_reservoir, spread
 from iqrl.parts.contexts import Situation
-from iqrl.parts.replay import Transition, pack, row_width
+from iqrl.parts.replay import Transition, pack, relabelled, row_width
 from iqrl.tasks.base import Task
 from iqrl.tasks.exploring import random_situations
 
@@ -122,7 +122,9 @@ class RunMeter(Meter):
         return jax.lax.dynamic_update_slice_in_dim(errors, self.errors(q, q, chunk), start, axis=0)
 
     def begin(self, state: MeterState, agent: AgentState) -> MeterState:
-        recent, reservoir = (self.agent.relabelled(agent.contexts, rows) for rows in (state.recent, state.reservoir))
+        recent, reservoir, label = state.recent, state.reservoir, self.agent.label(agent)
+        if label is not None:
+            recent, reservoir = (relabelled(rows, self.agent.obs_size, label) for rows in (recent, reservoir))
         q = agent.q_function
         errors = in_chunks(self.errors)(q, q, recent) if self.carries else state.errors
         return state._replace(recent=recent, reservoir=reservoir, errors=errors)

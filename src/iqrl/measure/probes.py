@@ -17,7 +17,7 @@ DORMANT = 0.025
 def probe(agent: Agent, state: AgentState, held_out: Situation) -> dict[str, jax.Array]:
     """The network's answers on held-out situations [n, …]."""
     output = on_batch(answers(agent.network, agent.perception))(state.q_function, held_out.obs.T)
-    contexts = jax.vmap(lambda situation: agent.contexts.assign(state.contexts, situation))(held_out)
+    contexts = jax.vmap(lambda situation: agent.context(state, situation))(held_out)
     own_head = pick(output.q, contexts)
     return {
         "held_out_max_q": jnp.mean(jnp.max(own_head, axis=0)),

@@ -22,12 +22,16 @@ def on_replayed_states(weight: Schedule) -> Regulariser:
     return Regulariser(NAME, weight, lambda moment: distance(moment.samples.online_tm1, moment.samples.target_tm1))
 
 
-def on_uniform_states(weight: Schedule, size: int, count: int) -> Regulariser:
-    """MeDQN(U): on states drawn uniformly from the box around all states seen (see `perception.with_box`)."""
+def on_uniform_states(weight: Schedule, size: int, count: int, pixels: bool = False) -> Regulariser:
+    """MeDQN(U): on states drawn uniformly from the box around all states seen (see `perception.with_box`).
+
+    `pixels`: they are whole numbers.
+    """
 
     def loss(moment: Moment) -> jax.Array:
         low, high = moment.perception.low[:, None], moment.perception.high[:, None]
-        states = low + moment.uniforms.reshape(size, count) * (high - low)
+        states = low + moment.uniforms.reshape(size, count) * (high - low + pixels)
+        states = jnp.minimum(jnp.floor(states), high) if pixels else states
         return distance(moment.online(states), moment.teacher(states))
 
     return Regulariser(NAME, weight, loss, draws=size * count)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from iqrl.parts.encoders import Encoder
 from iqrl.parts.kmeans import kmeans, squared_distances
 from iqrl.parts.scaling import Scaling
 
@@ -25,6 +26,8 @@ class Situation(NamedTuple):
     """the state in which the episode began"""
     score: jax.Array
     """the undiscounted sum of the episode's rewards so far"""
+    code: Any = ()
+    """s as the division's encoder has it, where it has one"""
 
 
 class ContextDivision(NamedTuple):
@@ -35,18 +38,20 @@ class ContextDivision(NamedTuple):
     """ω(s), by the target centroids"""
     update: Callable[[Any, Situation], Any]
     """C <- SKM(s, C)"""
-    gather: Callable[[Any, jax.Array, jax.Array], Any] = lambda state, obs, t: state
+    gather: Callable[[Any, Situation, jax.Array], Any] = lambda state, situation, t: state
     """keep the t-th state seen before learning starts"""
     begin: Callable[[Any, jax.Array], Any] = lambda state, key: state
     """called once, when learning starts"""
     sync: Callable[[Any], Any] = lambda state: state
     """Ĉ <- C"""
     of_state: Callable[[Any, jax.Array], jax.Array] | None = None
-    """ω(s) from s alone, where that is enough: labels given before learning starts are then given anew"""
+    """ω(s) from s, or its code, alone, where that is enough: labels given before learning starts are then given anew"""
     lags: bool = False
     """whether `sync` does anything"""
     centres: Callable[[Any], jax.Array] | None = None
     """[k, d]: the live centroids, in the units of the distance, where there are any that move"""
+    encode: Callable[[Any, Any, jax.Array], Any] | None = None
+    """(state, θ, s) -> the code of s, by which it is told apart, where that is not s itself"""
 
 
 def single() -> ContextDivision:
@@ -112,10 +117,11 @@ def sequential_kmeans(
         live = state.live + rate[:, None] * (obs - state.live)
         return state._replace(live=live, counts=counts, scale=scale)
 
-    def gather(state: Centroids, obs: jax.Array, t: jax.Array) -> Centroids:
+    def gather(state: Centroids, situation: Situation, t: jax.Array) -> Centroids:
         if warm_start == 0:
             return state
-        return state._replace(early=jax.lax.dynamic_update_slice(state.early, obs[None], (t, 0)))
+        seen = situation.obs[None].astype(jnp.float32)
+        return state._replace(early=jax.lax.dynamic_update_slice(state.early, seen, (t, 0)))
 
     def begin(state: Centroids, key: jax.Array) -> Centroids:
         if warm_start == 0:
@@ -131,3 +137,42 @@ def sequential_kmeans(
 
     assign = lambda state, situation: of_state(state, situation.obs)
     return ContextDivision(k, init, assign, update, gather, begin, sync, of_state, True, centres)
+
+
+class Coded(NamedTuple):
+    encoder: Any
+    """the encoder's parameters, where it has its own"""
+    division: Any
+
+
+def of_codes(inner: ContextDivision, encoder: Encoder) -> ContextDivision:
+    """IQ-RE: the division `inner`, of codes instead of states, by an encoder drawn once and never trained."""
+    return _coded(inner, encoder.init, lambda state, params, obs: encoder.apply(state.encoder, obs))
+
+
+def of_features(inner: ContextDivision, features: Callable[[Any, jax.Array], jax.Array]) -> ContextDivision:
+    """IQ-TE: the same of what the network's own trunk makes of a state, as it is at the time."""
+    return _coded(inner, lambda key: (), lambda state, params, obs: features(params, obs))
+
+
+def _coded(inner: ContextDivision, init_encoder: Callable, encode: Callable) -> ContextDivision:
+    def init(key: jax.Array) -> Coded:
+        encoder_key, division_key = jax.random.split(key)
+        return Coded(init_encoder(encoder_key), inner.init(division_key))
+
+    of_code = lambda situation: situation._replace(obs=situation.code)
+    within = lambda change: lambda state, *given: state._replace(division=change(state.division, *given))
+    of_state, centres = inner.of_state, inner.centres
+    return ContextDivision(
+        count=inner.count,
+        init=init,
+        assign=lambda state, situation: inner.assign(state.division, of_code(situation)),
+        update=lambda state, situation: within(inner.update)(state, of_code(situation)),
+        gather=lambda state, situation, t: within(inner.gather)(state, of_code(situation), t),
+        begin=within(inner.begin),
+        sync=within(inner.sync),
+        of_state=None if of_state is None else lambda state, code: of_state(state.division, code),
+        lags=inner.lags,
+        centres=None if centres is None else lambda state: centres(state.division),
+        encode=encode,
+    )

@@ -1,13 +1,13 @@
-"""Replay: a ring of the last N transitions, for every N >= 1.
+"""Replay: what the agent keeps of its experience, and how batches of it come back.
 
-A transition is one packed row of float32, so that storing is one write and sampling one gather.
-Rows are drawn with replacement; the position in the ring follows from the step count.
+What is kept is told apart from how it is drawn: `ring` keeps packed transitions, `frames` the frames of images,
+and both draw by a `sampling.Sampler`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,41 +32,39 @@ class Transition(NamedTuple):
     """whether a_{t-1} was the greedy action"""
 
 
+class Batch(NamedTuple):
+    steps: Transition
+    """the batch is the last axis of everything"""
+    notes: jax.Array
+    """[2, w, B]: what was noted of s_{t-1} and of s_t"""
+    slots: jax.Array | None
+    """[B]: where they are stored; None: everything, in order"""
+    weights: jax.Array | None
+    """[B]: how much each counts; None: all the same"""
+
+
+Note = Callable[[jax.Array], jax.Array]
+"""states [n, d] -> what shall be kept beside them [n, w]"""
+Label = Callable[[jax.Array], jax.Array]
+"""state -> ω(s)"""
+
+
 class Replay(NamedTuple):
-    init: Callable[[], jax.Array]
-    add: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-    sample: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    init: Callable[[], Any]
+    add: Callable[[Any, Transition, Note, jax.Array], Any]
+    """store the t-th step (from 0)"""
+    sample: Callable[[Any, jax.Array, jax.Array], Batch]
+    """(stored, number of the newest step, uniform numbers) -> a batch"""
+    renew: Callable[[Any, Note], Any]
+    """note everything anew"""
+    relabel: Callable[[Any, Label], Any]
+    """label everything anew"""
+    learned: Callable[[Any, jax.Array | None, jax.Array], Any]
+    """(stored, slots, their losses) -> stored: what was learned decides how it is drawn again"""
     draws: int
     """uniform numbers a sample consumes"""
-
-
-def ring(capacity: int, width: int, batch_size: int) -> Replay:
-    """`add(rows, row, t)` stores the t-th transition (from 0); `sample(rows, t, uniforms)` draws a batch [W, B]."""
-    # A batch drawn from a ring of one is `batch_size` copies of one row, and the mean gradient over
-    # copies is the gradient of one: the copies need not be computed.
-    if capacity == 1:
-        return whole(capacity, width)
-
-    def sample(rows: jax.Array, t: jax.Array, uniforms: jax.Array) -> jax.Array:
-        stored = jnp.minimum(t + 1, capacity)
-        index = jnp.minimum((uniforms * stored).astype(jnp.int32), stored - 1)
-        # The batch goes last: every variable of it is then contiguous, which is what makes the losses fast.
-        return rows.at[index].get(mode="promise_in_bounds").T
-
-    return whole(capacity, width)._replace(sample=sample, draws=batch_size)
-
-
-def whole(capacity: int, width: int) -> Replay:
-    """The same ring, of which every sample is all that is stored; to be used once it is full."""
-
-    def init() -> jax.Array:
-        return jnp.zeros((capacity, width), jnp.float32)
-
-    def add(rows: jax.Array, row: jax.Array, t: jax.Array) -> jax.Array:
-        return jax.lax.dynamic_update_slice(rows, row[None], (t % capacity, 0))
-
-    # One number is drawn and not used: an array of none would need care everywhere.
-    return Replay(init, add, lambda rows, t, uniforms: rows.T, draws=1)
+    refresh: Callable[[Any, Note], Any] = lambda stored, note: stored
+    """before an update: note what came since the last one, where `add` leaves that for later"""
 
 
 def row_width(obs_size: int) -> int:
@@ -93,3 +91,15 @@ def unpack(rows: jax.Array, obs_size: int) -> Transition:
         over=scalars[5] > 0,
         greedy=scalars[6] > 0,
     )
+
+
+def relabelled(rows: jax.Array, obs_size: int, label: Label) -> jax.Array:
+    """Packed rows [n, W] with the labels that their states have now."""
+
+    def relabel(row: jax.Array) -> jax.Array:
+        step = unpack(row, obs_size)
+        step = step._replace(context_tm1=label(step.obs_tm1), context_t=label(step.obs_t))
+        packed = pack(step)
+        return row.at[: packed.size].set(packed)
+
+    return jax.vmap(relabel)(rows)

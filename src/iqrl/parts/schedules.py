@@ -10,11 +10,12 @@ import jax.numpy as jnp
 Schedule = Callable[[jax.Array], jax.Array]
 
 
-def linear(start: float, final: float, decay_steps: int) -> Schedule:
-    """From `start` at step 0 to `final` at step `decay_steps`, constant afterwards."""
+def linear(start: float, final: float, decay_steps: int, begin: int = 0) -> Schedule:
+    """From `start` at step `begin` to `final` `decay_steps` later, constant before and afterwards."""
 
     def value(t: jax.Array) -> jax.Array:
-        fraction = jnp.clip(t / max(decay_steps, 1), 0.0, 1.0)
+        since = t - begin if begin else t
+        fraction = jnp.clip(since / max(decay_steps, 1), 0.0, 1.0)
         return jnp.float32(start) + fraction * jnp.float32(final - start)
 
     return value

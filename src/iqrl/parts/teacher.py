@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from iqrl.parts.networks import Network, Output, Params
 from iqrl.parts.perception import Perception
+from iqrl.parts.replay import Batch
 
 
 class QFunction(NamedTuple):
@@ -42,60 +43,54 @@ def on_batch(answer: Answer) -> Answer:
 
 class Teacher(NamedTuple):
     width: int
-    """columns kept beside each transition"""
+    """numbers kept beside each stored state"""
     note: Callable[[QFunction, jax.Array], jax.Array]
-    """(target, [s, s']) -> columns of a new row"""
-    renew: Callable[[QFunction, jax.Array], jax.Array]
-    """(target, rows) -> rows, after the target moved"""
-    recall: Callable[[QFunction, QFunction, jax.Array], tuple[Output, Output]]
-    """(Q-function, target, sampled batch [W, B]) -> what is said of s and of s'"""
+    """(target, states [n, d]) -> what is kept of them [n, width]"""
+    recall: Callable[[QFunction, QFunction, Batch], tuple[Output, Output]]
+    """(Q-function, target, batch) -> what is said of s and of s'"""
     lags: bool = True
     """whether there is a target beside the Q-function"""
 
 
-def recomputed(answer: Answer, obs_size: int) -> Teacher:
+def recomputed(answer: Answer) -> Teacher:
     """Ask the target anew for every sampled batch."""
     ask = on_batch(answer)
 
-    def recall(now: QFunction, target: QFunction, batch: jax.Array) -> tuple[Output, Output]:
-        return ask(target, batch[:obs_size]), ask(target, batch[obs_size : 2 * obs_size])
+    def recall(now: QFunction, target: QFunction, batch: Batch) -> tuple[Output, Output]:
+        return ask(target, batch.steps.obs_tm1), ask(target, batch.steps.obs_t)
 
-    return Teacher(0, lambda target, pair: jnp.zeros(0), lambda target, rows: rows, recall)
+    return Teacher(0, lambda target, states: jnp.zeros((states.shape[0], 0)), recall)
 
 
-def the_network_itself(answer: Answer, obs_size: int) -> Teacher:
+def the_network_itself(answer: Answer) -> Teacher:
     """No target: θ answers for itself. The same as a target that follows after every update."""
-    teacher = recomputed(answer, obs_size)
+    teacher = recomputed(answer)
 
-    def recall(now: QFunction, target: QFunction, batch: jax.Array) -> tuple[Output, Output]:
+    def recall(now: QFunction, target: QFunction, batch: Batch) -> tuple[Output, Output]:
         return teacher.recall(now, jax.lax.stop_gradient(now), batch)
 
     return teacher._replace(recall=recall, lags=False)
 
 
-def remembered(answer: Answer, network: Network, obs_size: int, heads: int, actions: int) -> Teacher:
-    """Keep what the target said in the last columns of each row."""
-    size = heads * network.width
+def remembered(answer: Answer, network: Network, heads: int, actions: int) -> Teacher:
+    """Keep what the target said beside each state."""
     ask = jax.vmap(answer, in_axes=(None, 0))
 
-    def note(target: QFunction, pair: jax.Array) -> jax.Array:
-        return ask(target, pair).values.reshape(2 * size)
+    def note(target: QFunction, states: jax.Array) -> jax.Array:
+        return ask(target, states).values.reshape(states.shape[0], -1)
 
-    def renew(target: QFunction, rows: jax.Array) -> jax.Array:
-        pairs = rows[:, : 2 * obs_size].reshape(-1, obs_size)
-        return rows.at[:, -2 * size :].set(ask(target, pairs).values.reshape(-1, 2 * size))
-
-    def recall(now: QFunction, target: QFunction, batch: jax.Array) -> tuple[Output, Output]:
+    def recall(now: QFunction, target: QFunction, batch: Batch) -> tuple[Output, Output]:
         per_action = () if network.width == actions else (network.width // actions,)
-        values = batch[-2 * size :].reshape(2, heads, actions, *per_action, batch.shape[-1])
+        size = batch.notes.shape[-1]
+        values = batch.notes.reshape(2, heads, actions, *per_action, size)
         # What the hidden layer was is not kept.
-        nothing = jnp.zeros((0, batch.shape[-1]))
+        nothing = jnp.zeros((0, size))
         of_s, of_next = (Output(network.q_of(value), value, nothing) for value in values)
         return of_s, of_next
 
-    return Teacher(2 * size, note, renew, recall)
+    return Teacher(heads * network.width, note, recall)
 
 
-def renewing_is_cheaper(capacity: int, batch: int, period: int) -> bool:
-    """Renewing a row costs about three times what a row of a batch does."""
+def renewing_is_cheaper(capacity: int, batch: float, period: int) -> bool:
+    """`batch`: rows per step that are drawn. Renewing a row costs about three times what a row of a batch does."""
     return 3 * capacity / period + 1 < batch

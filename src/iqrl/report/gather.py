@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from iqrl.report.arrangement import unique
+from iqrl.report.pooling import pooled
 from iqrl.studies.results import RunRecord, StudyResults, together
 
 
 def gathered(studies: Sequence[StudyResults]) -> list[StudyResults]:
     """The studies of a report, each that is `beside` another within that one; alone where the other is not there."""
+    studies = [pooled(study) for study in studies]
     bases = [_base(study, studies) for study in studies]
     return [
         _joined(study, [other for other, base in zip(studies, bases, strict=True) if base is study])

@@ -31,11 +31,17 @@ def seconds_of(run: Run) -> float:
 
 def microseconds(run: Run) -> float:
     """Per environment step of one seed on the known machine: of the nearest run that is known."""
-    known = _speeds()["runs"]
-    same = [entry for entry in known if entry["method"] == run.method]
-    near = same or [entry for entry in known if entry["method"] == "iq"]
+    alike = [entry for entry in _speeds()["runs"] if kind_of(entry["task"]) == kind_of(run.task)]
+    known = alike or _speeds()["runs"]
+    of = lambda *methods: [entry for entry in known if entry["method"] in methods]
+    near = of(run.method) or of("iq", "iq-re") or known
     distance = lambda entry: (entry["task"] != run.task) + 2 * abs(np.log10(entry["buffer_size"] / run.buffer_size))
     return min(near, key=distance)["microseconds"]
+
+
+def kind_of(task: str) -> str:
+    """Tasks of one kind take about as long as each other: the classic ones, MinAtar's, Atari's."""
+    return task.partition("/")[0] if "/" in task else ""
 
 
 def measuring(run: Run) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from iqrl.errors import BadInput, RunFailed
 from iqrl.studies.directory import Unit
 from iqrl.studies.executor import Outcome
+from iqrl.training.devices import VARIABLE
 
 
 class RayExecutor:
@@ -20,8 +21,12 @@ class RayExecutor:
         # Ray may not change what the user's own process logs to, nor wait for metrics nobody reads.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         _refuse_unreachable(address)
+        variables = {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
         try:
-            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(
+                address=address or "local", log_to_driver=False, logging_level=logging.ERROR,
+                runtime_env={"env_vars": variables} if variables else None,
+            )  # fmt: skip
         except (ConnectionError, ValueError, RuntimeError) as error:
             why = str(error).splitlines()[0].rstrip(".")
             hint = "a cluster that asks for a token, as Ray does by default, needs RAY_AUTH_MODE=token here too"

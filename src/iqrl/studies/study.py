@@ -36,11 +36,11 @@ from pathlib import Path
 from typing import Any
 
 from iqrl.config import OPTIONS, TYPES, Run, check_names
-from iqrl.errors import BadInput, unknown
+from iqrl.errors import BadInput, PackagesMissing, unknown
 from iqrl.settings import resolve
 from iqrl.studies.analyses import ANALYSES
 
-KEYS = ("title", "about", "needs", "charts", "analyses", "beside", "settings", "runs")
+KEYS = ("title", "about", "charts", "analyses", "beside", "settings", "runs")
 
 
 class Planned(typing.NamedTuple):
@@ -71,11 +71,6 @@ class Study:
         return " ".join(self.content.get("about", "").split())
 
     @property
-    def needs(self) -> str:
-        """What it would take to run it, where this version cannot."""
-        return self.content.get("needs", "")
-
-    @property
     def charts(self) -> tuple[str, ...]:
         return tuple(self.content.get("charts", ("return",)))
 
@@ -91,8 +86,6 @@ class Study:
     @cached_property
     def planned(self) -> tuple[Planned, ...]:
         """Every run, once; what is wrong with one is said with its place in the grid."""
-        if self.needs:
-            raise BadInput(f"study {self.name} needs {self.needs}, which this version does not have.")
         found: dict[tuple[str, str], Planned] = {}
         for block in self.content["runs"]:
             for planned in _runs_of(self.name, self.content.get("settings", {}), block):
@@ -132,6 +125,8 @@ def _runs_of(study: str, shared: Mapping[str, Any], block: Mapping[str, Any]) ->
         place = ", ".join(f"{name} {value}" for name, value in zip(axes, values, strict=True))
         try:
             yield Planned(variant, _resolved(dict(chosen)), tuple(axes), chosen)
+        except PackagesMissing:
+            raise
         except BadInput as error:
             raise BadInput(f"study {study}, {place or 'its run'}: {error}") from None
 
@@ -194,7 +189,7 @@ def check_content(content: Mapping[str, Any]) -> None:
         if key not in KEYS:
             raise unknown("key", key, KEYS)
     for key, kind, words in (
-        ("title", str, "text"), ("about", str, "text"), ("needs", str, "text"), ("beside", str, "text"),
+        ("title", str, "text"), ("about", str, "text"), ("beside", str, "text"),
         ("charts", list, "a list of columns"), ("analyses", list, "a list of names"), ("settings", dict, "a table"),
         ("runs", list, "tables [[runs]]"),
     ):  # fmt: skip

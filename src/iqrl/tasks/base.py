@@ -10,7 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from gymnasium import Env
+
+from iqrl.parts.encoders import Image, Layers
 
 State = Any
 
@@ -25,6 +28,11 @@ LearnedReward = Callable[[State, jax.Array, State, jax.Array, float], jax.Array]
 
 def scaled(learned_reward: LearnedReward, factor: float) -> LearnedReward:
     return lambda *moment: factor * learned_reward(*moment)
+
+
+def outside(*given: Any) -> Any:
+    """Stands where a task of the compiled program has a function."""
+    raise TypeError("this task is stepped outside the compiled program")
 
 
 class Task(NamedTuple):
@@ -54,3 +62,15 @@ class Task(NamedTuple):
     """steps per point of the paper's curves"""
     paper: tuple[tuple[str, Any], ...] = ()
     """settings that the preset `paper` has for this task alone, and their values"""
+    defaults: tuple[tuple[str, Any], ...] = ()
+    """settings that have other defaults for this task"""
+    network: tuple[tuple[str, Any], ...] = ()
+    """settings of the network that its images ask for, which go before those of a method"""
+    image: Image | None = None
+    """what an observation is made of, if it is an image; `observe` then gives bytes [height, width, channels]"""
+    layers: Layers = ()
+    """the convolutions that its network has"""
+    host: Callable[[int], Env] | None = None
+    """seed -> an environment that is stepped outside the compiled program, in place of `reset`, `step` and `observe`"""
+    host_reward: Callable[[np.ndarray], np.ndarray] = lambda rewards: rewards
+    """the rewards learned from, of such an environment"""

@@ -16,11 +16,17 @@ def check_task(name: str, task: Any) -> Task:
     """The task, if its functions fit together; a sentence if not."""
     if not isinstance(task, Task):
         raise BadInput(f"{name} makes {type(task).__name__}, not an iqrl.Task.")
+    if task.host is not None:
+        return task
     uniforms = lambda count: jax.ShapeDtypeStruct((count,), jnp.float32)
     state = _tried(name, "reset", task.reset, uniforms(task.reset_draws))
     obs = _tried(name, "observe", task.observe, state)
-    if getattr(obs, "shape", None) != (len(task.low),) or len(task.low) != len(task.high):
-        shape = getattr(obs, "shape", None)
+    shape = getattr(obs, "shape", None)
+    image = task.image
+    if image and shape != (image.height, image.width, image.channels):
+        raise BadInput(f"{name}: observe gives shape {shape}, but its image is {tuple(image[:3])}.")
+    size = image.frame if image else len(task.low)
+    if (not image and shape != (size,)) or not size == len(task.low) == len(task.high):
         raise BadInput(f"{name}: observe gives shape {shape}, but low and high have {len(task.low)}, {len(task.high)}.")
     action = jax.ShapeDtypeStruct((), jnp.int32)
     after = _tried(name, "step", task.step, state, action, uniforms(task.step_draws))

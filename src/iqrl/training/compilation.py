@@ -6,12 +6,17 @@ import hashlib
 import os
 import platform
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import jax
+import numpy as np
 
-from iqrl.training.compiled import Driver
+from iqrl.training.compiled import Driver, Period, TrainState
+from iqrl.training.devices import use_chosen_device
+from iqrl.training.hosted import Hosted, HostedDriver, Part, Parts
+from iqrl.training.memory import give_memory_back, keep_working_memory
 
 
 def enable_cache() -> None:
@@ -45,13 +50,43 @@ COMPILER_OPTIONS: dict[str, str | bool] = {
 }
 
 
-def compile_driver(driver: Driver) -> tuple[Any, Any, float]:
-    """`init` and `advance` compiled, and the seconds that took."""
+class Program(NamedTuple):
+    """A driver ready to run."""
+
+    init: Callable[[], TrainState]
+    advance: Callable[..., tuple[TrainState, Period | None]]
+    """(state, stop, paused) -> state at `stop` and the period that ends there, or where it was paused, and nothing"""
+    seconds: float
+    """that compiling took"""
+    snapshot: Callable[[], dict[str, np.ndarray]] = dict
+    """what is not in the state, of environments outside the program"""
+    restore: Callable[[TrainState, Mapping[str, np.ndarray]], TrainState] = lambda state, outside: state
+    """the state with the environments where they were"""
+
+
+def compile_driver(driver: Driver) -> Program:
+    use_chosen_device()
     enable_cache()
     started = time.perf_counter()
+    if isinstance(driver, HostedDriver):
+        hosted = Hosted(driver, compiled_parts(driver))
+        give_memory_back()
+        keep_working_memory()
+        seconds = time.perf_counter() - started
+        return Program(hosted.init, hosted.advance, seconds, hosted.environments.snapshot, hosted.restore)
     init = jax.jit(driver.init).lower().compile(COMPILER_OPTIONS)
     like = jax.eval_shape(driver.init)
     step = jax.ShapeDtypeStruct((), jax.numpy.int32)
     advance = jax.jit(driver.advance, donate_argnums=0).lower(like, step).compile(COMPILER_OPTIONS)
-    seconds = time.perf_counter() - started
-    return init, advance, seconds
+    give_memory_back()
+    return Program(init, lambda state, stop, paused=None: advance(state, stop), time.perf_counter() - started)
+
+
+def compiled_parts(driver: HostedDriver) -> Parts:
+    # The products of images are large enough to be shared by all cores.
+    options = COMPILER_OPTIONS | {"xla_cpu_multi_thread_eigen": driver.task.image is not None}
+
+    def compiled(part: Part) -> Callable:
+        return jax.jit(part.function, donate_argnums=tuple(range(part.taken))).lower(*part.given).compile(options)
+
+    return Parts(*map(compiled, driver.parts()))

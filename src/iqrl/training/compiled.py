@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from iqrl.agent import Agent, AgentState, Losses
+from iqrl.agent import Agent, AgentState, Choice, Losses
 from iqrl.config import Run
 from iqrl.measure.meter import NOTHING_MEASURED, Meter
 from iqrl.parts.contexts import Situation
+from iqrl.parts.networks import Params
 from iqrl.parts.replay import Transition
 from iqrl.tasks.base import Task
 
@@ -37,10 +38,12 @@ class EnvState(NamedTuple):
     """the observation the episode began with"""
     length: jax.Array
     episode_return: jax.Array
+    code: Any = ()
+    """of the observation, where contexts are told apart by codes"""
 
     @property
     def situation(self) -> Situation:
-        return Situation(self.obs, self.first, self.episode_return)
+        return Situation(self.obs, self.first, self.episode_return, self.code)
 
 
 class Statistics(NamedTuple):
@@ -85,6 +88,18 @@ class Carry(NamedTuple):
     agent: AgentState
     meter: Any
     statistics: Statistics
+
+
+class Event(NamedTuple):
+    """What happened in a step."""
+
+    choice: Choice
+    after: EnvState
+    learned: jax.Array
+    """the reward that is learned from"""
+    terminated: jax.Array
+    over: jax.Array
+    """terminated, or at a time limit"""
 
 
 class Step(NamedTuple):
@@ -145,14 +160,28 @@ class Driver:
 
     def _init_seed(self, seed: jax.Array) -> tuple[EnvState, AgentState]:
         agent_key, env_key = jax.random.split(stream(seed, 0))
-        env = self._first(jax.random.uniform(env_key, (self.task.reset_draws,)))
-        return env, self.agent.init(agent_key)
+        agent = self.agent.init(agent_key)
+        return self._coded(agent, self._first(jax.random.uniform(env_key, (self.task.reset_draws,)))), agent
 
     def _first(self, uniforms: jax.Array) -> EnvState:
         """The start of an episode."""
         state = self.task.reset(uniforms)
-        obs = self.task.observe(state)
+        obs = self._observe(state)
         return EnvState(state, obs, obs, jnp.int32(0), jnp.float32(0))
+
+    def _observe(self, state: Any) -> jax.Array:
+        """What the agent sees: numbers in a row, of an image too."""
+        return self.task.observe(state).reshape(-1)
+
+    def _coded(self, agent: AgentState, env: EnvState) -> EnvState:
+        return env._replace(code=self.agent.encoded(agent, env.situation).code)
+
+    def _both_coded(self, agent: AgentState, after: EnvState, first: EnvState) -> tuple[EnvState, EnvState]:
+        """In one pass of the encoder, which for two images takes hardly longer than for one."""
+        both = jax.tree.map(lambda *each: jnp.stack(each), after.situation, first.situation)
+        codes = jax.vmap(lambda situation: self.agent.encoded(agent, situation).code)(both)
+        of_after, of_first = (jax.tree.map(lambda code, number=number: code[number], codes) for number in range(2))
+        return after._replace(code=of_after), first._replace(code=of_first)
 
     def advance(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """To step `stop`, and the statistics on the way."""
@@ -216,7 +245,9 @@ class Driver:
     @property
     def _draws(self) -> Noise:
         """How many uniform numbers a step needs for each purpose."""
-        return Noise(2, self.task.step_draws, self.task.reset_draws, self.agent.learn_draws, self.meter.draws)
+        return Noise(
+            self.agent.act_draws, self.task.step_draws, self.task.reset_draws, self.agent.learn_draws, self.meter.draws
+        )
 
     def _sync(self, carry: Carry, due: jax.Array) -> Carry:
         synced = jax.vmap(self.agent.sync)(carry.agent)
@@ -225,17 +256,23 @@ class Driver:
 
     def _on_seeds(self, step: Callable[[Carry, jax.Array, Noise], Carry]) -> Callable:
         """`step` for all seeds. They share the step count, so that no loop bound or index depends on a seed."""
+        side_by_side = self._side_by_side(step)
+
+        def body(carry: Carry, uniforms: jax.Array, t: jax.Array) -> Carry:
+            row = jax.lax.dynamic_index_in_dim(uniforms, t % self.block, keepdims=False)
+            return side_by_side(carry, t, row)
+
+        return body
+
+    def _side_by_side(self, step: Callable[[Carry, jax.Array, Noise], Carry]) -> Callable:
+        """(carry, t, uniforms [seed, draws]) -> carry."""
 
         def of_seed(carry: Carry, t: jax.Array, uniforms: jax.Array) -> Carry:
             ends = itertools.accumulate(self._draws)
             pieces = [uniforms[end - size : end] for end, size in zip(ends, self._draws, strict=True)]
             return step(carry, t, Noise(*pieces))
 
-        def body(carry: Carry, uniforms: jax.Array, t: jax.Array) -> Carry:
-            row = jax.lax.dynamic_index_in_dim(uniforms, t % self.block, keepdims=False)
-            return jax.vmap(of_seed, in_axes=(0, None, 0))(carry, t, row)
-
-        return body
+        return jax.vmap(of_seed, in_axes=(0, None, 0))
 
     def _with_updates(self) -> Callable[[Carry, jax.Array, jax.Array], Carry]:
         """`update_every` steps, the last of them with an update."""
@@ -274,16 +311,23 @@ class Driver:
 
     def _interact(self, carry: Carry, t: jax.Array, noise: Noise) -> tuple[Carry, Step]:
         """Act, step the environment, start the next episode if this one ends."""
-        env, task, run = carry.env, self.task, self.run
+        env, task = carry.env, self.task
         choice = self.agent.act(carry.agent, env.situation, t, noise.act)
         state, reward, terminated = task.step(env.state, choice.action, noise.step)
-        after = EnvState(state, task.observe(state), env.first, env.length + 1, env.episode_return + reward)
+        after = EnvState(state, self._observe(state), env.first, env.length + 1, env.episode_return + reward)
         over = terminated | (after.length >= task.time_limit)
+        learned = task.learned_reward(env.state, reward, state, terminated, self.run.gamma)
+        return self._told(carry, Event(choice, after, learned, terminated, over), self._first(noise.reset))
+
+    def _told(self, carry: Carry, event: Event, first: EnvState) -> tuple[Carry, Step]:
+        """What the agent is told of what happened; where it was an end, the next episode begins with `first`."""
+        env, run, (choice, after, learned, terminated, over) = carry.env, self.run, event
+        after, first = self._both_coded(carry.agent, after, first)
         final = terminated if run.bootstrap_time_limit else over
         transition = Transition(
             obs_tm1=env.obs,
             a_tm1=choice.action,
-            r_t=task.learned_reward(env.state, reward, state, terminated, run.gamma),
+            r_t=learned,
             discount_t=jnp.where(final, 0.0, run.gamma),
             obs_t=after.obs,
             context_tm1=choice.context,
@@ -296,19 +340,24 @@ class Driver:
             episodes=carry.statistics.episodes + over,
             occupancy=carry.statistics.occupancy + (jnp.arange(self.agent.contexts.count) == choice.context),
         )
-        following = jax.tree.map(lambda new, old: jnp.where(over, new, old), self._first(noise.reset), after)
+        following = jax.tree.map(lambda new, old: jnp.where(over, new, old), first, after)
         step = Step(transition, env.situation, after.situation)
         return carry._replace(env=following, statistics=statistics), step
 
 
 def summarise(carry: Carry, steps: jax.Array, updates: jax.Array, measured: dict[str, jax.Array]) -> Period:
-    statistics, leaves = carry.statistics, jax.tree.leaves(carry.agent.params)
-    finite = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
+    statistics = carry.statistics
     return Period(
         returns=jnp.where(statistics.episodes > 0, statistics.returns / jnp.maximum(statistics.episodes, 1), jnp.nan),
         episodes=statistics.episodes,
         occupancy=statistics.occupancy / steps,
         losses=jax.tree.map(lambda total: total / jnp.maximum(updates, 1), statistics.losses),
-        finite=jnp.all(jnp.stack(finite), axis=0),
+        finite=all_finite(carry.agent.params),
         measured=measured,
     )
+
+
+def all_finite(params: Params) -> jax.Array:
+    """[seed]: whether every parameter is a finite number."""
+    leaves = jax.tree.leaves(params)
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]), axis=0)

@@ -1,11 +1,16 @@
-"""Greedy episodes in Gymnasium's own environment."""
+"""Greedy episodes: in Gymnasium's own environment where there is one, else in the task itself."""
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 
 from iqrl.errors import BadInput
 from iqrl.results import Result, TrainedAgent
+from iqrl.tasks.as_gymnasium import TaskEnvironment
+
+LONGEST = 108_000
+"""steps after which an episode is left, where it has no limit of its own"""
 
 
 def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
@@ -14,18 +19,19 @@ def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
         raise BadInput(f"episodes must be at least 1, got {episodes}.")
     if seed < 0:
         raise BadInput(f"seed must be at least 0, got {seed}.")
-    if result.task.gymnasium is None:
-        raise BadInput(f"task {result.task.name} does not say which Gymnasium environment it is.")
-    env = result.task.gymnasium(result.task.time_limit)
-    return np.array([[play(agent, env, seed + i) for i in range(episodes)] for agent in result.agents])
+    task, limit = result.task, min(result.task.time_limit, LONGEST)
+    env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task)
+    return np.array([[play(agent, env, seed + i, limit) for i in range(episodes)] for agent in result.agents])
 
 
-def play(agent: TrainedAgent, env, seed: int) -> float:
+def play(agent: TrainedAgent, env: gymnasium.Env, seed: int, limit: int) -> float:
     """The return of one greedy episode."""
     first, _ = env.reset(seed=seed)
-    obs, total, over = first, 0.0, False
-    while not over:
+    obs, total = first, 0.0
+    for _ in range(limit):
         action = int(agent.predict(obs, first=first, score=total))
         obs, reward, terminated, truncated, _ = env.step(action)
-        total, over = total + float(reward), terminated or truncated
+        total += float(reward)
+        if terminated or truncated:
+            break
     return total

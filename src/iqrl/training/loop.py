@@ -22,13 +22,17 @@ from iqrl.methods import build_agent
 from iqrl.plugins import in_a_sentence
 from iqrl.results import Result
 from iqrl.tasks import make_task
-from iqrl.training.compilation import compile_driver
-from iqrl.training.compiled import Driver, Period, TrainState
+from iqrl.training.compilation import Program, compile_driver
+from iqrl.training.compiled import Driver, Period, TrainState, all_finite
+from iqrl.training.devices import compute_in_the_calling_thread
+from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
 from iqrl.training.store import RunStore
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
 """how much work a killed process may lose"""
+SAVING_SHARE = 0.05
+"""of the time, at most; a killed process may lose more where the buffer is large"""
 
 
 class Progress(NamedTuple):
@@ -49,9 +53,11 @@ Display = Callable[[Progress], None]
 
 def driver_of(run: Run) -> Driver:
     """The run's driver; whatever is wrong with it is said here, before anything is compiled or written."""
+    compute_in_the_calling_thread()
     task = make_task(run)
     agent = build_agent(run, task)
-    driver = Driver(run, task, agent, build_meter(run, task, agent))
+    kind = HostedDriver if task.host else Driver
+    driver = kind(run, task, agent, build_meter(run, task, agent))
     _refuse_too_large(driver)
     if ":" in run.method:
         _try_abstractly(driver)
@@ -85,11 +91,12 @@ def train_run(run: Run, store: RunStore | None = None, display: Display = lambda
     driver = driver_of(run)
     with store.locked() if store else contextlib.nullcontext(), Interruption() as interruption:
         resuming = store is not None and store.has_checkpoint
-        state, metrics = store.load(jax.eval_shape(driver.init)) if resuming else (None, pl.DataFrame())
-        init, advance, compile_seconds = compile_driver(driver)
-        loop = _Loop(run, driver.agent, store, metrics, init() if state is None else state, display)
-        loop.compile_seconds = compile_seconds
-        loop.run_to_end(advance, interruption)
+        saved = store.load(jax.eval_shape(driver.init)) if resuming else None
+        program = compile_driver(driver)
+        state = program.restore(saved.state, saved.outside) if saved else program.init()
+        metrics = saved.metrics if saved else pl.DataFrame()
+        loop = _Loop(run, driver.agent, store, metrics, state, display, program)
+        loop.run_to_end(interruption)
     return _result(driver, store, loop.state, loop.metrics, loop.timing)
 
 
@@ -97,13 +104,20 @@ class _Loop:
     """The host's side of training: one call per period, what it says written down."""
 
     def __init__(
-        self, run: Run, agent: Agent, store: RunStore | None, metrics: pl.DataFrame, state: TrainState, display: Display
+        self,
+        run: Run,
+        agent: Agent,
+        store: RunStore | None,
+        metrics: pl.DataFrame,
+        state: TrainState,
+        display: Display,
+        program: Program,
     ):
-        self.run, self.agent, self.store, self.display = run, agent, store, display
+        self.run, self.agent, self.store, self.display, self.program = run, agent, store, display, program
         self.metrics, self.state = metrics, state
         self.step = int(state.step)
-        self.trained, self.seconds, self.compile_seconds = 0, 0.0, 0.0
-        self.saved_at, self.saved_step = time.monotonic(), self.step
+        self.trained, self.seconds = 0, 0.0
+        self.saved_at, self.saved_step, self.saving = time.monotonic(), self.step, 0.0
 
     @property
     def steps_per_second(self) -> float:
@@ -111,40 +125,55 @@ class _Loop:
 
     @property
     def timing(self) -> dict[str, float]:
-        return {"steps_per_second": self.steps_per_second, "compile_seconds": self.compile_seconds}
+        return {"steps_per_second": self.steps_per_second, "compile_seconds": self.program.seconds}
 
-    def run_to_end(self, advance: Callable, interruption: Interruption) -> None:
+    def run_to_end(self, interruption: Interruption) -> None:
         while self.step < self.run.steps and not interruption.asked:
             stop = min((self.step // self.run.period + 1) * self.run.period, self.run.steps)
-            self.one_period(advance, stop)
-            if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
+            self.go_on(stop, interruption)
+            if self.due:
                 self.save()
         self.save()
         if self.step < self.run.steps:
             where = f"saved; continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
             raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}; {where}")
 
-    def one_period(self, advance: Callable, stop: int) -> None:
+    @property
+    def due(self) -> bool:
+        """Whether to save: a large buffer takes long, and no more than a share of the time goes into that."""
+        if self.store is None:
+            return False
+        return time.monotonic() - self.saved_at > max(CHECKPOINT_SECONDS, self.saving / SAVING_SHARE)
+
+    def go_on(self, stop: int, interruption: Interruption) -> None:
+        """To the end of a period, or until it is time to save or to stop, where the driver can pause within one."""
         started = time.perf_counter()
         try:
-            state, period = advance(self.state, np.int32(stop))
-            period = jax.device_get(period)
+            paused = lambda: interruption.asked or self.due
+            state, period = self.program.advance(self.state, np.int32(stop), paused)
+            state, period = jax.block_until_ready(state), jax.device_get(period)
         except jax.errors.JaxRuntimeError as error:  # out of memory, above all
             raise RunFailed(f"the compiled program failed: {str(error).splitlines()[0].rstrip('.')}.") from error
         self.seconds += time.perf_counter() - started
         # From here on `self.state` is the new one: the old one's memory was given to it.
-        self.state, previous, self.step = state, self.step, stop
-        self.trained += stop - previous
-        self.refuse_infinities(period)
-        rows = period_rows(self.run, self.agent, stop, period)
-        self.metrics = pl.concat([self.metrics, rows]) if self.metrics.height else rows
-        left = (self.run.steps - stop) * self.run.seeds / self.steps_per_second
-        epsilon = rows["epsilon"][0]
-        self.display(Progress(stop, self.run.steps, period.returns, epsilon, self.steps_per_second, left))
+        self.state, previous, self.step = state, self.step, int(state.step)
+        self.trained += self.step - previous
+        self.refuse_infinities(jax.device_get(all_finite(state.agent.params)) if period is None else period.finite)
+        if period is not None:
+            rows = period_rows(self.run, self.agent, stop, period)
+            self.metrics = pl.concat([self.metrics, rows]) if self.metrics.height else rows
+        self.show(period)
 
-    def refuse_infinities(self, period: Period) -> None:
+    def show(self, period: Period | None) -> None:
+        """Within a period nothing is said of its returns yet."""
+        left = (self.run.steps - self.step) * self.run.seeds / self.steps_per_second
+        epsilon = float(self.agent.epsilon(jax.numpy.int32(self.step - 1)))
+        returns = np.full(self.run.seeds, np.nan) if period is None else np.asarray(period.returns)
+        self.display(Progress(self.step, self.run.steps, returns, epsilon, self.steps_per_second, left))
+
+    def refuse_infinities(self, finite_seeds: np.ndarray) -> None:
         """Parameters that are not numbers are never saved."""
-        lost = [self.run.seed + i for i, finite in enumerate(period.finite) if not finite]
+        lost = [self.run.seed + i for i, finite in enumerate(finite_seeds) if not finite]
         if lost:
             kept = f"{self.store.path} keeps step {self.saved_step:,}" if self.store else "nothing was saved"
             raise RunFailed(
@@ -156,13 +185,15 @@ class _Loop:
         if self.store is None or self.saved_step == self.step:
             return
         self.store.info["timing"] = self.timing
+        started = time.monotonic()
         try:
-            self.store.save(jax.device_get(self.state), self.metrics)
+            self.store.save(jax.device_get(self.state), self.metrics, self.program.snapshot())
         except OSError as error:
             raise RunFailed(
                 f"cannot save to {self.store.path}: {error.strerror}; what was saved before is still there."
             ) from error
         self.saved_at, self.saved_step = time.monotonic(), self.step
+        self.saving = self.saved_at - started
 
 
 def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFrame:
@@ -200,8 +231,8 @@ def load(path: str | Path) -> Result:
     if not store.has_checkpoint:
         store.metrics()  # says that there is nothing yet
     driver = driver_of(store.run)
-    state, metrics = store.load(jax.eval_shape(driver.init))
-    return _result(driver, store, state, metrics, {})
+    saved = store.load(jax.eval_shape(driver.init))
+    return _result(driver, store, saved.state, saved.metrics, {})
 
 
 def _result(

@@ -15,11 +15,12 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from iqrl.config import Run, check_names
@@ -27,6 +28,13 @@ from iqrl.errors import BadInput
 from iqrl.training.checkpoint import load_state, save_state, write_whole
 
 RUN_FILE, METRICS_FILE, CHECKPOINT_FILE = "run.json", "metrics.parquet", "checkpoint.safetensors"
+
+
+class Saved(NamedTuple):
+    state: Any
+    metrics: pl.DataFrame
+    outside: dict[str, np.ndarray]
+    """what is not in the state, of environments that are not in the program"""
 
 
 class RunStore:
@@ -96,21 +104,23 @@ class RunStore:
     def has_checkpoint(self) -> bool:
         return (self.path / CHECKPOINT_FILE).exists()
 
-    def save(self, state: Any, metrics: pl.DataFrame) -> None:
+    def save(self, state: Any, metrics: pl.DataFrame, outside: Mapping[str, np.ndarray]) -> None:
+        """`outside`: what is not in the state, of environments that are not in the program."""
         self.write_info()
         buffer = io.BytesIO()
         metrics.write_parquet(buffer)
         write_whole(self.path / METRICS_FILE, buffer.getvalue())
-        save_state(self.path / CHECKPOINT_FILE, state, self.info["id"])
+        save_state(self.path / CHECKPOINT_FILE, state, self.info["id"], outside)
 
-    def load(self, like: Any) -> tuple[Any, pl.DataFrame]:
+    def load(self, like: Any) -> Saved:
         """The last checkpoint and the metrics up to it."""
-        state = load_state(self.path / CHECKPOINT_FILE, like, self.info["id"])
+        state, outside = load_state(self.path / CHECKPOINT_FILE, like, self.info["id"])
         try:
             metrics = pl.read_parquet(self.path / METRICS_FILE)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise BadInput(f"{self.path / METRICS_FILE} cannot be read, and was left alone ({error}).") from error
-        return state, metrics.filter(pl.col("step") <= int(state.step))
+        # Within the first period there are no rows yet, nor columns.
+        return Saved(state, metrics.filter(pl.col("step") <= int(state.step)) if metrics.height else metrics, outside)
 
     @property
     def progress(self) -> str:

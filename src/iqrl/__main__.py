@@ -1,0 +1,8 @@
+"""`python -m iqrl` is the command `iqrl`."""
+
+import sys
+
+from iqrl.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

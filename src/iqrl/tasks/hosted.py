@@ -1,0 +1,90 @@
+"""Any Gymnasium environment with discrete actions as a task: it is stepped outside the compiled program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from iqrl.errors import BadInput
+from iqrl.parts.encoders import MINATAR, NATURE, Image, Layers
+from iqrl.plugins import in_a_sentence
+from iqrl.tasks.base import Task, outside
+
+NO_LIMIT = 2**30
+"""steps: the environment's own limit is enough"""
+
+
+def gymnasium_task(name: str, make: Callable[[], gymnasium.Env]) -> Task:
+    """The task that the environments made are."""
+    try:
+        env = make()
+    except Exception as error:
+        raise BadInput(f"{name} cannot be made: {in_a_sentence(error)}.") from error
+    task = hosted_task(name, env, lambda seed: make())
+    env.close()
+    return task
+
+
+def hosted_task(name: str, env: gymnasium.Env, make: Any, **others: Any) -> Task:
+    """The task that an environment is; `make(seed)` makes one of its kind."""
+    if not isinstance(env.action_space, Discrete):
+        raise BadInput(f"{name} has actions {env.action_space}; only discrete actions can be learned by Q values.")
+    if env.action_space.start != 0:
+        raise BadInput(f"{name} numbers its actions from {env.action_space.start}; they must start at 0.")
+    space = env.observation_space
+    if not isinstance(space, Box):
+        kind = type(space).__name__
+        raise BadInput(
+            f"{name} has observations of the kind {kind}; they must be a Box, of a vector or an image "
+            f"(gymnasium.wrappers.FlattenObservation makes one of most others)."
+        )
+    described = _as_image(name, space) if len(space.shape) == 3 else _as_vector(name, space)
+    return Task(
+        name=name,
+        actions=int(env.action_space.n),
+        time_limit=NO_LIMIT,
+        reset=outside,
+        step=outside,
+        observe=outside,
+        reset_draws=0,
+        host=make,
+        gymnasium=lambda limit: make(0),
+        summary="an environment of Gymnasium",
+        **(described | others),
+    )
+
+
+def _as_vector(name: str, space: Box) -> dict[str, Any]:
+    if len(space.shape) != 1:
+        raise BadInput(f"{name} has observations of shape {space.shape}; they must be a vector or an image.")
+    low, high = (np.asarray(bound, np.float64).tolist() for bound in (space.low, space.high))
+    bounded = all(math.isfinite(bound) and abs(bound) < 1e30 for bound in (*low, *high))
+    if bounded:
+        return {"low": tuple(low), "high": tuple(high)}
+    # Where nobody says how far a variable goes, distances are measured by how far it went.
+    size = len(low)
+    return {"low": (-1.0,) * size, "high": (1.0,) * size, "defaults": (("context_scaling", "running"),)}
+
+
+def _as_image(name: str, space: Box) -> dict[str, Any]:
+    if space.dtype != np.uint8:
+        raise BadInput(f"{name} has images of {space.dtype}; they must be bytes (uint8).")
+    height, width, channels = space.shape
+    highest = float(space.high.max())
+    size = height * width * channels
+    image = Image(height, width, channels, highest=highest)
+    return {
+        "low": (0.0,) * size, "high": (highest,) * size, "image": image, "layers": convolutions_for(image),
+        "defaults": (("activation", "relu"), ("learning_rate", 2.5e-4)),
+        "network": (("hidden", (512,)), ("own_layers", 1)),
+    }  # fmt: skip
+
+
+def convolutions_for(image: Image) -> Layers:
+    """Those of Mnih et al. 2015, or for small images one layer."""
+    return NATURE if min(image.height, image.width) >= 36 else MINATAR

@@ -1,0 +1,110 @@
+"""IQ-RE on Atari: the program that trains has independent heads and a λ that moves."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("ale_py", reason="ale-py plays the Atari games: pip install '.[atari]'")
+pytest.importorskip("cv2", reason="OpenCV shrinks the screens: pip install '.[atari]'")
+
+import iqrl
+from iqrl.settings import resolve
+from iqrl.tasks import make_task
+from iqrl.training.loop import driver_of
+
+SMALL = {
+    "steps": 160, "period": 80, "learning_starts": 40, "target_period": 40, "epsilon_begin": 40, "epsilon_decay": 80,
+    "buffer_size": 100, "hidden": (32,), "batch_size": 8,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return {method: iqrl.train("ALE/Pong-v5", method, **SMALL) for method in ("iq-re", "rainbow-iq-re")}
+
+
+@pytest.mark.parametrize("method", ["iq-re", "rainbow-iq-re"])
+def test_heads_differ(trained, method):
+    params = trained[method].agent_state.params
+    for weights in (params["own"][0]["w"][0], params["heads"]["w"][0]):
+        assert len(weights) == 4
+        for i in range(4):
+            for j in range(i):
+                assert np.abs(weights[i] - weights[j]).max() > 0.01
+
+
+@pytest.mark.parametrize("method", ["iq-re", "rainbow-iq-re"])
+def test_lambda_is_one_minus_epsilon_of_the_step(trained, method):
+    """ε is 1 until step 40 and 0.01 from step 120 on."""
+    rows = trained[method].metrics.sort("step")
+    np.testing.assert_allclose(rows["distillation_weight"], 1 - rows["epsilon"], rtol=1e-5)
+    np.testing.assert_allclose(rows["epsilon"], [1 - 0.99 * 39 / 80, 0.01], rtol=1e-4)
+    assert (rows["distillation_loss"] > 0).all()
+
+
+@pytest.mark.parametrize("method", ["iq-re", "rainbow-iq-re"])
+def test_lambda_moves_inside_the_update(method):
+    """The heads not in use are moved by distillation alone: by nothing while ε is 1, and by more the smaller it is."""
+    run = resolve("ALE/Pong-v5", method, **SMALL, optimiser="adam")
+    driver = driver_of(run)
+    agent = driver.agent
+    state = jax.jit(agent.init)(jax.random.key(0))
+    away = jax.tree.map(lambda leaf: leaf + 0.05, state.params)
+    state = state._replace(target=state.target._replace(params=away))
+    film = state.replay
+    noise = jax.random.randint(jax.random.key(1), film.frames.shape, 0, 256).astype(jnp.uint8)
+    # Fifty steps of one long episode, all in context 0, each of which ends the world.
+    film = film._replace(
+        frames=noise, row=jnp.arange(film.row.size), age=jnp.full_like(film.age, 9), count=jnp.int32(50),
+        facts=film.facts.at[:, 2].set(0.0), next_row=jnp.int32(50),
+    )  # fmt: skip
+    sampler = film.sampler
+    if sampler:
+        from iqrl.parts.sum_tree import with_weights
+
+        sampler = sampler._replace(tree=with_weights(sampler.tree, jnp.arange(40), jnp.ones(40)))
+    state = state._replace(replay=film._replace(sampler=sampler))
+    uniforms = jax.random.uniform(jax.random.key(2), (agent.learn_draws,))
+    learn = jax.jit(agent.learn)
+
+    def moved(t):
+        momentum = learn(state, jnp.int32(t), uniforms)[0].optimiser[1][0].mu["heads"]["b"]
+        return np.asarray(momentum)[1:].ravel()
+
+    # The step decides ε and which transitions are the newest; nothing newer is stored, so that only λ changes.
+    at_start, halfway, after = (moved(t) for t in (49, 80, 130))
+    assert np.abs(after).max() > 1e-5
+    epsilon = [float(agent.epsilon(jnp.int32(t))) for t in (49, 80, 130)]
+    assert epsilon[0] > epsilon[1] > epsilon[2] == pytest.approx(0.01)
+    assert np.abs(at_start).max() < np.abs(halfway).max() < np.abs(after).max()
+
+
+def test_what_is_learned_from_is_clipped_and_what_is_told_is_not():
+    task = make_task(resolve("ALE/FishingDerby-v5", "dqn", **SMALL))
+    np.testing.assert_array_equal(task.host_reward(np.float32([-6.0, 0.0, 0.5, 200.0])), [-1.0, 0.0, 0.5, 1.0])
+
+
+def test_it_goes_on_bit_for_bit(tmp_path):
+    settings = SMALL | {"steps": 120, "period": 60}
+    whole = iqrl.train("ALE/Breakout-v5", "rainbow-iq-re", **settings)
+    iqrl.train("ALE/Breakout-v5", "rainbow-iq-re", **(settings | {"steps": 60}), out=tmp_path / "run")
+    resumed = iqrl.resume(tmp_path / "run", steps=120)
+    assert whole.metrics.equals(resumed.metrics, null_equal=True)
+    for x, y in zip(jax.tree.leaves(whole.agent_state), jax.tree.leaves(resumed.agent_state), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_frames_are_written_in_place():
+    """A step of the program that trains needs no second copy of the buffer."""
+    run = resolve("ALE/Pong-v5", "dqn", **(SMALL | {"buffer_size": 20_000}))
+    learn = driver_of(run).parts().learn
+    memory = jax.jit(learn.function, donate_argnums=(0, 1)).lower(*learn.given).compile().memory_analysis()
+    frames = 20_000 * 84 * 84
+    assert memory.alias_size_in_bytes > frames
+    assert memory.temp_size_in_bytes < frames / 2
+
+
+def test_an_unknown_game_is_a_sentence():
+    with pytest.raises(iqrl.BadInput, match="Breakout"):
+        resolve("ALE/Brakeout-v5", "dqn")
