@@ -43,7 +43,7 @@ def best(call: Callable[[], object], rounds: int, steps: int = STEPS) -> float:
 def whole_step(rounds: int, **settings) -> float:
     run = resolve("CartPole-v1", "iq", epsilon_decay=1000, **settings)
     task = make_task(run)
-    init, advance, _ = compile_driver(Driver(run, task, build_agent(run, task)))
+    init, advance, *_ = compile_driver(Driver(run, task, build_agent(run, task)))
     state = init()
 
     def call():
@@ -67,7 +67,8 @@ def update(rounds: int, seeds: int) -> float:
     run = resolve("CartPole-v1", "iq", seeds=seeds)
     agent = build_agent(run, make_task(run))
     state = jax.vmap(agent.init)(jax.random.split(jax.random.key(0), seeds))
-    state = state._replace(replay=jax.random.uniform(jax.random.key(1), state.replay.shape))
+    rows = jax.random.uniform(jax.random.key(1), state.replay.rows.shape)
+    state = state._replace(replay=state.replay._replace(rows=rows))
     uniforms = jax.random.uniform(jax.random.key(2), (seeds, run.batch_size))
     learn = jax.vmap(lambda state, u: agent.learn(state, jnp.int32(5000), u)[0])
     return best(looped(learn, state, uniforms), rounds)

@@ -42,7 +42,7 @@ class Contestant:
 
     def __init__(self, seeds: int, size: int, settings: dict):
         run = resolve("CartPole-v0", "iq", buffer_size=size, seeds=seeds, steps=10**8, period=10**6, **settings)
-        init, self.advance, self.compile_seconds = compile_driver(driver_of(run))
+        init, self.advance, self.compile_seconds, *_ = compile_driver(driver_of(run))
         self.state, self.step, self.turn = init(), 0, 100
         self.go_on(run.learning_starts)
         self.turn = max(int(self.turn * SECONDS / self.go_on(self.turn) / 100) * 100, 100)

@@ -1,6 +1,6 @@
-"""The speeds by which `iqrl study list` estimates times, from a finished study.
+"""The speeds by which `iqrl study list` estimates times, from finished studies or exports of them.
 
-    python benchmarks/study_speeds.py studies/table1
+    python benchmarks/study_speeds.py results/table1 studies/minatar …
 
 Writes src/iqrl/studies/speeds.json: the microseconds per environment step of every task, method and buffer size, and
 the time that a small piece of arithmetic takes on one core of this machine.
@@ -24,7 +24,8 @@ def entry(record: RunRecord) -> dict:
 
 
 def main() -> None:
-    runs = [entry(record) for record in load_results(sys.argv[1]).runs if record.variant == ""]
+    records = [record for path in sys.argv[1:] for record in load_results(path).runs]
+    runs = [entry(record) for record in records if record.variant == ""]
     lines = ",\n".join(json.dumps(run) for run in runs)
     TARGET.write_text(f'{{"arithmetic_seconds": {arithmetic_seconds():.5f}, "runs": [\n{lines}\n]}}\n')
     print(f"{len(runs)} speeds written to {TARGET}")

@@ -109,7 +109,7 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
 
     run = resolve(ENVIRONMENT, contestant.method, **iqrl_settings(contestant))
     task = make_task(run)
-    init, advance, compile_seconds = compile_driver(Driver(run, task, build_agent(run, task)))
+    init, advance, compile_seconds, *_ = compile_driver(Driver(run, task, build_agent(run, task)))
     state, stop = init(), 0
 
     def run_chunk() -> int:
