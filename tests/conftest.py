@@ -29,6 +29,12 @@ def optimised(monkeypatch):
 
 
 @pytest.fixture
+def quickly_compiled(monkeypatch):
+    """Where a program is compared with itself alone."""
+    monkeypatch.setitem(COMPILER_OPTIONS, "xla_cpu_use_fusion_emitters", False)
+
+
+@pytest.fixture
 def small_run():
     """A run small enough to train in a second; keywords override."""
 

@@ -47,8 +47,10 @@ def program(method, size):
     task = make_task(run)
     driver = Driver(run, task, build_agent(run, task))
     start = jax.jit(driver.init)()
-    # Compiled here and not when called: what was loaded from a file would be compiled for once more.
-    return driver, start, jax.jit(driver.advance).lower(start, np.int32(0)).compile()
+    # Compiled here and not when called: what was loaded from a file would be compiled for once more. And without XLA's
+    # newer emitters, which take twice as long; only programs that are compared with others need them.
+    lowered = jax.jit(driver.advance).lower(start, np.int32(0))
+    return driver, start, lowered.compile({"xla_cpu_use_fusion_emitters": False})
 
 
 @functools.cache
@@ -101,7 +103,7 @@ def test_a_seed_does_not_notice_what_happens_to_another(method, size):
     assert any(not np.array_equal(x, y) for x, y in zip(leaves(seed(disturbed, 1)), leaves(other), strict=True))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method == "iq-re" or method not in ON_IMAGES])
 def test_compiled_and_uncompiled_agree(method):
     """An action, what follows from it, and an update: compiled, and operation by operation."""
     agent, env, state = one_seed(method)
@@ -254,7 +256,7 @@ def test_every_method_fits_every_task_with_every_common_part(method, task):
     assert period.returns.shape == (2,)
 
 
-@pytest.mark.parametrize("method", ["iq", "dsom", "medqn-u", "stream-c51", "rainbow-iq-re"])
+@pytest.mark.parametrize("method", ["iq", "dsom", "medqn-u", "stream-c51", "rainbow-iq"])
 def test_common_parts_run_together(method):
     parts = {"double_q": True, "dueling": True, "n_step": 3, "gradient_steps": 2, "hidden": (16, 9), "noisy": True}
     driver = driver_of(run_of(method, **SMALL, **parts))
