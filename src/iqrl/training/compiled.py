@@ -177,7 +177,7 @@ class Driver:
         return env._replace(code=self.agent.encoded(agent, env.situation).code)
 
     def _both_coded(self, agent: AgentState, after: EnvState, first: EnvState) -> tuple[EnvState, EnvState]:
-        """In one pass of the encoder, which for two images takes hardly longer than for one."""
+        """In one pass of the encoder instead of two."""
         both = jax.tree.map(lambda *each: jnp.stack(each), after.situation, first.situation)
         codes = jax.vmap(lambda situation: self.agent.encoded(agent, situation).code)(both)
         of_after, of_first = (jax.tree.map(lambda code, number=number: code[number], codes) for number in range(2))

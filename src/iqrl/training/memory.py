@@ -17,7 +17,7 @@ def keep_working_memory() -> None:
 
     Each call of a compiled program takes its working memory from the allocator, tens of megabytes for a batch of
     images, and frees it. As glibc comes, that goes back to the system every time and is given anew page by page, which
-    takes as long as the computation itself.
+    takes a large part of an update's time.
     """
     if mallopt := _function("mallopt"):
         mallopt(MMAP_MAX, 0)
