@@ -14,7 +14,7 @@ import pytest
 
 import iqrl
 from iqrl import cli
-from iqrl.cli import read_config
+from iqrl.cli_settings import read_config
 from iqrl.config import OPTIONS
 from iqrl.methods import METHODS
 from iqrl.settings import resolve

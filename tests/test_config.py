@@ -127,7 +127,7 @@ def test_a_setting_the_method_does_not_use_is_refused():
         ("iq-no-clustering", {"context_init": "kmeans"}, "context_init is always random for iq-no-clustering"),
         ("stream-q", {"buffer_size": 100}, "buffer_size is always 1 for stream-q; leave it out"),
         ("stream-c51", {"value_low": 3, "value_high": 2}, "value_low is 3.0; it must be less than value_high, 2.0"),
-        ("iq-game-score", {"contexts": "auto"}, "contexts auto is for methods that cluster states"),
+        ("iq-game-score", {"contexts": "auto"}, "contexts auto is for methods that cluster the states"),
         ("iq-game-score", {"score_low": 1, "score_high": 1}, "score_low is 1.0; it must be less than score_high"),
         ("dqn", {"preset": "original"}, "method 'dqn' has no preset original"),
         ("iq", {"target_period": 1}, "target_period is 1, which leaves no target network for the distillation of iq"),

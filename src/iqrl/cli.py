@@ -1,4 +1,4 @@
-"""The command line, derived from `iqrl.config.Run`; no logic of its own."""
+"""The command line; no logic of its own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import sys
-import tomllib
-import typing
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
-from iqrl.cli_study import STUDY_COMMANDS, add_device, add_study_parsers
-from iqrl.config import GROUPS, OPTIONS, REQUIRED, TYPES, TaskOptions, check_names, checked, fields_of, is_union
+from iqrl.cli_settings import add_device, add_settings, fraction, read_config, whole
+from iqrl.cli_study import STUDY_COMMANDS, add_study_parsers
+from iqrl.config import OPTIONS, TaskOptions
 from iqrl.errors import BadInput, RunFailed, unknown
 
 MATRIX_OPTIONS = (
@@ -79,6 +78,23 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
+    _add_training(commands)
+    _add_analysis(commands)
+
+    listing = commands.add_parser("list", help="tasks, methods, runs", allow_abbrev=False)
+    listing.add_argument("what", nargs="?", choices=("tasks", "methods", "runs"), help="only these")
+    listing.add_argument("--dir", type=Path, default=Path("runs"), help="where to look for runs (default: runs)")
+
+    demo = commands.add_parser("demo", help="DQN and IQ on CartPole with a buffer of one", allow_abbrev=False)
+    demo.add_argument("--steps", type=whole, help="environment steps per seed (default: the paper's 400,000)")
+    demo.add_argument("--preset", help="paper: each method as the paper has it (default: both with the same settings)")
+    demo.add_argument("--seeds", type=whole, default=5, help="seeds per method (default: 5)")
+    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and picture (default: demo)")
+    parsers = dict(commands.choices) | add_study_parsers(commands, Parser)
+    return parser, parsers
+
+
+def _add_training(commands: Any) -> None:
     train = commands.add_parser("train", help="train a method on a task", allow_abbrev=False)
     train.add_argument("task", nargs="?", help="CartPole-v0, …; see iqrl list; or your own as module:name")
     train.add_argument(
@@ -98,7 +114,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
     resume = commands.add_parser("resume", help="continue an interrupted run", allow_abbrev=False)
     resume.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
-    resume.add_argument("--steps", type=_whole, help="go on to this many steps instead")
+    resume.add_argument("--steps", type=whole, help="go on to this many steps instead")
     resume.add_argument("--json", action="store_true", help="print the summary as one JSON object, last on stdout")
     add_device(resume)
 
@@ -106,14 +122,16 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         "evaluate", help="greedy episodes, in Gymnasium's own environment where there is one", allow_abbrev=False
     )
     evaluate.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
-    evaluate.add_argument("--episodes", type=_whole, default=10, help="episodes per trained seed (default: 10)")
-    evaluate.add_argument("--seed", type=_whole, default=0, help="seed of the first episode (default: 0)")
+    evaluate.add_argument("--episodes", type=whole, default=10, help="episodes per trained seed (default: 10)")
+    evaluate.add_argument("--seed", type=whole, default=0, help="seed of the first episode (default: 0)")
     evaluate.add_argument("--json", action="store_true", help="print the returns as one JSON object, last on stdout")
 
     plot = commands.add_parser("plot", help="learning curves: mean and spread per method", allow_abbrev=False)
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
     plot.add_argument("--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)")
 
+
+def _add_analysis(commands: Any) -> None:
     interference = commands.add_parser(
         "interference", help="interference of measured runs; matrix and map of contexts of any run", allow_abbrev=False
     )
@@ -125,7 +143,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         "--matrix", action="store_true", help="train each run's agents on one context alone, and see the others' losses"
     )
     for name, default, text in MATRIX_OPTIONS:
-        interference.add_argument(f"--{name}", type=_whole, help=f"with --matrix: {text} (default: {default})")
+        interference.add_argument(f"--{name}", type=whole, help=f"with --matrix: {text} (default: {default})")
     interference.add_argument("--map", action="store_true", help="t-SNE of the states of each run, coloured by context")
     interference.add_argument(
         "--json", action="store_true", help="print the numbers as one JSON object, last on stdout"
@@ -136,7 +154,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     explain.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     explain.add_argument(
-        "--drop", type=_fraction, default=0.25, help="share of the range that is a fall (default: 0.25)"
+        "--drop", type=fraction, default=0.25, help="share of the range that is a fall (default: 0.25)"
     )
     explain.add_argument("--out", type=Path, help="where to write the page (default: explain.md in RUN)")
 
@@ -154,119 +172,11 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     paper.add_argument("--out", type=Path, default=Path("paper.md"), help="where to write the page (default: paper.md)")
     paper.add_argument("--json", action="store_true", help="print the numbers as one JSON object, last on stdout")
 
-    listing = commands.add_parser("list", help="tasks, methods, runs", allow_abbrev=False)
-    listing.add_argument("what", nargs="?", choices=("tasks", "methods", "runs"), help="only these")
-    listing.add_argument("--dir", type=Path, default=Path("runs"), help="where to look for runs (default: runs)")
-
-    demo = commands.add_parser("demo", help="DQN and IQ on CartPole with a buffer of one", allow_abbrev=False)
-    demo.add_argument("--steps", type=_whole, help="environment steps per seed (default: the paper's 400,000)")
-    demo.add_argument("--preset", help="paper: each method as the paper has it (default: both with the same settings)")
-    demo.add_argument("--seeds", type=_whole, default=5, help="seeds per method (default: 5)")
-    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and picture (default: demo)")
-    parsers = dict(commands.choices) | add_study_parsers(commands, Parser, _whole)
-    return parser, parsers
-
 
 def _version() -> str:
     from importlib import metadata
 
     return f"iqrl {metadata.version('iqrl')}"
-
-
-def _whole(text: str) -> int:
-    try:
-        number = float(text.replace(",", ""))
-        if number.is_integer():
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-
-
-def _whole_or(word: str) -> typing.Callable[[str], int | str]:
-    def parse(text: str) -> int | str:
-        try:
-            return word if text == word else _whole(text)
-        except argparse.ArgumentTypeError as error:
-            raise argparse.ArgumentTypeError(f"{error}, nor {word}") from None
-
-    return parse
-
-
-def _fraction(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-
-
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Every field of `Run` as a flag; a flag not given leaves the decision to preset, file and default."""
-    for group in GROUPS:
-        section = parser.add_argument_group(group.__doc__)
-        for field in fields_of(group):
-            section.add_argument(
-                "--" + field.name.replace("_", "-"),
-                default=argparse.SUPPRESS,
-                help=_help(field.metadata, field.default),
-                **_value_kind(TYPES[field.name]),
-            )
-
-
-def _help(metadata: typing.Mapping[str, Any], default: Any) -> str:
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    notes = [] if default in (None, REQUIRED) else [f"default: {shown}"]
-    notes += [f"paper: {metadata['paper']}"] if metadata["paper"] else []
-    return metadata["help"].replace("%", "%%") + (f" ({'; '.join(notes)})".replace("%", "%%") if notes else "")
-
-
-def _value_kind(hint: Any) -> dict[str, Any]:
-    if is_union(hint):
-        hint, alternative = typing.get_args(hint)
-        if alternative is not type(None):
-            return {"type": _whole_or(*typing.get_args(alternative)), "metavar": "N"}
-    if hint is bool:
-        return {"action": argparse.BooleanOptionalAction}
-    if typing.get_origin(hint) is Literal:
-        return {"metavar": "|".join(typing.get_args(hint))}
-    if typing.get_origin(hint) is tuple:
-        return {"nargs": "+", **_value_kind(typing.get_args(hint)[0])}
-    return {"type": _whole, "metavar": "N"} if hint is int else {"type": _fraction, "metavar": "X"}
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Settings from a TOML or JSON file; tables only group, their names do not matter."""
-    try:
-        text = path.read_text()
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    except ValueError as error:
-        raise BadInput(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}.") from error
-    if not isinstance(content, dict):
-        raise BadInput(f"{path} must hold names and values.")
-    settings: dict[str, Any] = {}
-    if isinstance(content.get("config"), dict):  # a run.json is a config file too, with every default written out
-        content = _without_defaults(content["config"])
-    for name, value in content.items():
-        settings |= value if isinstance(value, dict) else {name: value}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    try:
-        check_names(set(settings) - {"preset"})
-        return settings | {name: checked(OPTIONS[name], settings[name]) for name in settings if name in OPTIONS}
-    except BadInput as error:
-        raise BadInput(f"in {path}: {error}") from None
-
-
-def _without_defaults(config: dict[str, Any]) -> dict[str, Any]:
-    """What a run's settings say beyond the defaults of its method."""
-    from iqrl.methods import find_method
-
-    method = find_method(config["method"]) if "method" in config else None
-    defaults = {name: field.default for name, field in OPTIONS.items()}
-    defaults |= {**method.defaults, **method.fixed} if method else {}
-    as_json = lambda value: list(value) if isinstance(value, tuple) else value
-    return {name: value for name, value in config.items() if value != as_json(defaults.get(name, REQUIRED))}
 
 
 def train(options: argparse.Namespace) -> None:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from iqrl.cli_settings import add_device, whole
 from iqrl.errors import BadInput, PackagesMissing, RunFailed
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", help="cpu, gpu or tpu (default: the best that JAX finds)")
-
-
-def add_study_parsers(
-    commands: argparse._SubParsersAction, parser_class: type, whole: Callable[[str], int]
-) -> dict[str, Any]:
+def add_study_parsers(commands: argparse._SubParsersAction, parser_class: type) -> dict[str, Any]:
     """The parsers by the words that name them, such as "study run"."""
     study = commands.add_parser("study", help="many runs as one: the paper's tables and figures, or a grid of your own")
     actions = study.add_subparsers(dest="action", metavar="ACTION", parser_class=parser_class)

@@ -136,7 +136,10 @@ def _check_target(run: Run, method: Method) -> None:
 def _check_centroids(run: Run, method: Method, task: Task) -> None:
     if Clustering not in method.extra_groups or "context_init" in method.fixed:
         if run.contexts == "auto":
-            raise BadInput(f"contexts auto is for methods that cluster states while they learn; {run.method} does not.")
+            raise BadInput(
+                f"contexts auto is for methods that cluster the states themselves while they learn, such as iq; "
+                f"{run.method} does not: give a number."
+            )
         return
     if run.contexts == "auto" and not run.centroids:
         return

@@ -5,7 +5,8 @@ newest frame of its state, and that of its next state in the place after it, whe
 episode ends, one place more is used, so that its last frame is kept and a time limit can be bootstrapped.
 
 What the target network says of a state is noted beside the newest frame of it, if it is to be remembered: a step stores
-no note, since one state alone takes nearly as long as ten; before an update the newest few are noted together.
+no note, since a pass for one state costs nearly what one for several does; before an update the newest few are noted
+together.
 
 Row numbers count on; a frame lies at its number modulo the number of rows. Transitions are numbered by their step,
 and the one that waits for its n-step return is simply not yet drawn.
@@ -18,7 +19,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from iqrl.parts.replay import Batch, Label, Note, Replay, Transition
+from iqrl.parts.replay import (
+    CONTEXT_T,
+    CONTEXT_TM1,
+    FACTS,
+    Batch,
+    Label,
+    Note,
+    Replay,
+    Transition,
+    facts_of,
+    with_facts,
+)
 from iqrl.parts.returns import joined
 from iqrl.parts.sampling import Sampling
 
@@ -34,7 +46,7 @@ class Film(NamedTuple):
     age: jax.Array
     """[N]: steps since its episode began"""
     facts: jax.Array
-    """[N, 7]: the rest of each transition"""
+    """[N, 7]: all of each transition but its observations"""
     notes: jax.Array
     """[rows, w]: what was noted of the state that a frame is the newest of"""
     ages: jax.Array
@@ -66,7 +78,7 @@ def film(
             frames=jnp.zeros((rows, frame), jnp.uint8),
             row=jnp.zeros(slots, jnp.int32),
             age=jnp.zeros(slots, jnp.int32),
-            facts=jnp.zeros((slots, 7)),
+            facts=jnp.zeros((slots, FACTS)),
             notes=jnp.zeros((rows, notes)),
             ages=jnp.zeros(rows if notes else 0, jnp.uint8),
             next_row=whole(), oldest=whole(), now=whole(), count=whole(),
@@ -176,26 +188,3 @@ def stacked(frames: jax.Array, row: jax.Array, age: jax.Array, stack: int) -> ja
     seen = frames.at[(row[:, None] - back) % frames.shape[0]].get(mode="promise_in_bounds")
     there = (back <= age[:, None])[..., None]
     return jnp.where(there, seen, jnp.uint8(0)).reshape(row.size, -1)
-
-
-CONTEXT_TM1, CONTEXT_T = 3, 4
-
-
-def facts_of(step: Transition) -> jax.Array:
-    """All but the observations; small integers are exact in float32."""
-    facts = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t, step.over, step.greedy)
-    return jnp.stack([jnp.float32(fact) for fact in facts])
-
-
-def with_facts(facts: jax.Array, obs_tm1: jax.Array, obs_t: jax.Array) -> Transition:
-    return Transition(
-        obs_tm1=obs_tm1,
-        obs_t=obs_t,
-        a_tm1=facts[0].astype(jnp.int32),
-        r_t=facts[1],
-        discount_t=facts[2],
-        context_tm1=facts[CONTEXT_TM1].astype(jnp.int32),
-        context_t=facts[CONTEXT_T].astype(jnp.int32),
-        over=facts[5] > 0,
-        greedy=facts[6] > 0,
-    )

@@ -67,30 +67,43 @@ class Replay(NamedTuple):
     """before an update: note what came since the last one, where `add` leaves that for later"""
 
 
+FACTS, CONTEXT_TM1, CONTEXT_T = 7, 3, 4
+"""how many facts a transition has beside its observations, and which of them are the contexts"""
+
+
+def facts_of(step: Transition) -> jax.Array:
+    """[7]: all but the observations; small integers are exact in float32."""
+    facts = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t, step.over, step.greedy)
+    return jnp.stack([jnp.float32(fact) for fact in facts])
+
+
+def with_facts(facts: jax.Array, obs_tm1: jax.Array, obs_t: jax.Array) -> Transition:
+    """The inverse of `facts_of`, for one transition [7] or a batch [7, B]."""
+    return Transition(
+        obs_tm1=obs_tm1,
+        obs_t=obs_t,
+        a_tm1=facts[0].astype(jnp.int32),
+        r_t=facts[1],
+        discount_t=facts[2],
+        context_tm1=facts[CONTEXT_TM1].astype(jnp.int32),
+        context_t=facts[CONTEXT_T].astype(jnp.int32),
+        over=facts[5] > 0,
+        greedy=facts[6] > 0,
+    )
+
+
 def row_width(obs_size: int) -> int:
-    return 2 * obs_size + 7
+    return 2 * obs_size + FACTS
 
 
 def pack(step: Transition) -> jax.Array:
-    """One transition as a row; small integers are exact in float32."""
-    scalars = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t, step.over, step.greedy)
-    return jnp.concatenate([step.obs_tm1, step.obs_t, jnp.stack([jnp.float32(x) for x in scalars])])
+    """One transition as a row."""
+    return jnp.concatenate([step.obs_tm1, step.obs_t, facts_of(step)])
 
 
 def unpack(rows: jax.Array, obs_size: int) -> Transition:
     """The inverse of `pack`, for one row [W] or a batch [W, B]."""
-    scalars = rows[2 * obs_size :]
-    return Transition(
-        obs_tm1=rows[:obs_size],
-        obs_t=rows[obs_size : 2 * obs_size],
-        a_tm1=scalars[0].astype(jnp.int32),
-        r_t=scalars[1],
-        discount_t=scalars[2],
-        context_tm1=scalars[3].astype(jnp.int32),
-        context_t=scalars[4].astype(jnp.int32),
-        over=scalars[5] > 0,
-        greedy=scalars[6] > 0,
-    )
+    return with_facts(rows[2 * obs_size :], rows[:obs_size], rows[obs_size : 2 * obs_size])
 
 
 def relabelled(rows: jax.Array, obs_size: int, label: Label) -> jax.Array:

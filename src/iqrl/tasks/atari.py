@@ -25,7 +25,7 @@ from iqrl.config import TaskOptions
 from iqrl.errors import BadInput
 from iqrl.parts.encoders import NATURE, Image
 from iqrl.tasks.atari_names import emulator, packages_missing, rom_of
-from iqrl.tasks.base import Task, outside
+from iqrl.tasks.base import Task, outside_task
 
 FRAME_SKIP, STACK, SIDE = 4, 4, 84
 STICKY, TIME_LIMIT = 0.25, 27_000
@@ -164,23 +164,18 @@ def actions_of(name: str, sticky: float) -> int:
 
 
 def atari_task(name: str, options: TaskOptions) -> Task:
-    """The game as a task: what is learned from is the sign of the reward, clipped to [-1, 1]."""
+    """The game as a task: what is learned from is the reward clipped to [-1, 1]."""
     sticky = STICKY if options.sticky is None else options.sticky
     make: Callable[[int], AtariGame] = lambda seed: AtariGame(name, sticky)
     pixels = STACK * SIDE * SIDE
-    return Task(
+    return outside_task(
+        make,
         name=name,
         actions=actions_of(name, sticky),
         low=(0.0,) * pixels,
         high=(255.0,) * pixels,
         time_limit=TIME_LIMIT,
-        reset=outside,
-        step=outside,
-        observe=outside,
-        reset_draws=0,
-        host=make,
         host_reward=lambda rewards: np.clip(rewards, -1.0, 1.0),
-        gymnasium=lambda limit: make(0),
         summary="an Atari game",
         image=Image(SIDE, SIDE, 1, stack=STACK),
         layers=NATURE,

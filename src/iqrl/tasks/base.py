@@ -30,11 +30,6 @@ def scaled(learned_reward: LearnedReward, factor: float) -> LearnedReward:
     return lambda *moment: factor * learned_reward(*moment)
 
 
-def outside(*given: Any) -> Any:
-    """Stands where a task of the compiled program has a function."""
-    raise TypeError("this task is stepped outside the compiled program")
-
-
 class Task(NamedTuple):
     name: str
     actions: int
@@ -74,3 +69,21 @@ class Task(NamedTuple):
     """seed -> an environment that is stepped outside the compiled program, in place of `reset`, `step` and `observe`"""
     host_reward: Callable[[np.ndarray], np.ndarray] = lambda rewards: rewards
     """the rewards learned from, of such an environment"""
+
+
+def outside_task(make: Callable[[int], Env], **described: Any) -> Task:
+    """A task whose environments, `make(seed)`, are stepped outside the compiled program."""
+    return Task(
+        reset=_outside,
+        step=_outside,
+        observe=_outside,
+        reset_draws=0,
+        host=make,
+        gymnasium=lambda limit: make(0),
+        **described,
+    )
+
+
+def _outside(*given: Any) -> Any:
+    """Stands where a task of the compiled program has a function."""
+    raise TypeError("this task is stepped outside the compiled program")

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from iqrl.errors import BadInput
 from iqrl.parts.encoders import MINATAR, NATURE, Image, Layers
 from iqrl.plugins import in_a_sentence
-from iqrl.tasks.base import Task, outside
+from iqrl.tasks.base import Task, outside_task
 
 NO_LIMIT = 2**30
 """steps: the environment's own limit is enough"""
@@ -44,16 +44,11 @@ def hosted_task(name: str, env: gymnasium.Env, make: Any, **others: Any) -> Task
             f"(gymnasium.wrappers.FlattenObservation makes one of most others)."
         )
     described = _as_image(name, space) if len(space.shape) == 3 else _as_vector(name, space)
-    return Task(
+    return outside_task(
+        make,
         name=name,
         actions=int(env.action_space.n),
         time_limit=NO_LIMIT,
-        reset=outside,
-        step=outside,
-        observe=outside,
-        reset_draws=0,
-        host=make,
-        gymnasium=lambda limit: make(0),
         summary="an environment of Gymnasium",
         **(described | others),
     )
