@@ -7,8 +7,12 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # Programs compiled by one test serve the others, and the subprocesses that tests start.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{os.getuid()}")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
-# Most of the time here is compilation; programs that run for a second need not be optimised.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Most of the time here is compilation; programs that run for a second need not be optimised, and XLA's newer emitters
+# take twice as long as those before them.
+XLA_FLAGS = ("backend_optimization_level=0", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1")
+os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in XLA_FLAGS))
+# Nor need they say of every operation which lines it comes from.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 
 import jax
 import pytest
@@ -22,16 +26,8 @@ from iqrl.training.compiled import Driver
 
 @pytest.fixture
 def optimised(monkeypatch):
-    """For programs that run long enough to be worth it. Without its newer emitters XLA compiles in half the time, but
-    then the same numbers are not rounded alike in different programs, which other tests count on."""
+    """For programs that run long enough to be worth it."""
     monkeypatch.setitem(COMPILER_OPTIONS, "xla_backend_optimization_level", 1)
-    monkeypatch.setitem(COMPILER_OPTIONS, "xla_cpu_use_fusion_emitters", False)
-
-
-@pytest.fixture
-def quickly_compiled(monkeypatch):
-    """Where a program is compared with itself alone."""
-    monkeypatch.setitem(COMPILER_OPTIONS, "xla_cpu_use_fusion_emitters", False)
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_seeds_are_pairwise_different(small_run, final_state):
             assert not np.array_equal(observations[i], observations[j])
 
 
-@pytest.mark.parametrize("buffer_size", [1, 100, 40_000])
+@pytest.mark.parametrize("buffer_size", [1, 40_000])
 def test_a_seed_in_a_batch_follows_the_trajectory_it_follows_alone(small_run, final_state, buffer_size):
     together, _ = final_state(small_run(seeds=3, buffer_size=buffer_size))
     alone, _ = final_state(small_run(seeds=1, seed=2, buffer_size=buffer_size))
@@ -106,7 +106,7 @@ def test_a_seed_in_a_batch_follows_the_trajectory_it_follows_alone(small_run, fi
         np.testing.assert_allclose(x[2], y[0], atol=5e-3)
 
 
-@pytest.mark.parametrize("buffer_size", [1, 100, 40_000])
+@pytest.mark.parametrize("buffer_size", [1, 40_000])
 def test_seeds_do_not_see_each_other(small_run, final_state, buffer_size):
     """In company, a seed's outcome is the same to the bit whatever the company."""
     few, _ = final_state(small_run(seeds=2, seed=3, buffer_size=buffer_size))
@@ -122,8 +122,9 @@ def test_a_buffer_of_one_learns_as_a_batch_of_copies(small_run):
     state = agent_one.init(jax.random.key(0))
     row = jax.random.normal(jax.random.key(1), state.replay.rows.shape).at[:, 8].set(1.0).at[:, 11:13].set(1.0)
     copies = with_rows(agent_many.init(jax.random.key(0)), jnp.concatenate([row, row]))
-    after_one, losses_one = agent_one.learn(with_rows(state, row), jnp.int32(5), jnp.zeros(1))
-    after_many, losses_many = agent_many.learn(copies, jnp.int32(5), jax.random.uniform(jax.random.key(2), (32,)))
+    after_one, losses_one = jax.jit(agent_one.learn)(with_rows(state, row), jnp.int32(5), jnp.zeros(1))
+    uniforms = jax.random.uniform(jax.random.key(2), (32,))
+    after_many, losses_many = jax.jit(agent_many.learn)(copies, jnp.int32(5), uniforms)
     np.testing.assert_allclose(losses_one.value, losses_many.value, rtol=1e-5)
     for x, y in zip(leaves(after_one.params), leaves(after_many.params), strict=True):
         np.testing.assert_allclose(x, y, atol=2e-5)
@@ -217,7 +218,7 @@ def test_gradient_clip_bounds_the_update(small_run):
         agent = build_agent(settings, make_task(settings))
         state = agent.init(jax.random.key(0))
         rows = jax.random.normal(jax.random.key(1), state.replay.rows.shape).at[:, 11:13].set(0.0)
-        after, _ = agent.learn(with_rows(state, rows), jnp.int32(200), jnp.linspace(0, 0.99, 32))
+        after, _ = jax.jit(agent.learn)(with_rows(state, rows), jnp.int32(200), jnp.linspace(0, 0.99, 32))
         momentum = np.sqrt(sum(float(jnp.sum(m**2)) for m in jax.tree.leaves(after.optimiser[1][0].mu)))
         assert (momentum == pytest.approx(0.1 * bound, rel=1e-4)) if bound else momentum > 1e-3
 
@@ -225,7 +226,7 @@ def test_gradient_clip_bounds_the_update(small_run):
 def test_on_images_a_target_that_is_remembered_teaches_as_one_that_is_asked():
     """Where the buffer is small beside the target period, what the target says is noted beside the frames."""
     settings = {"buffer_size": 40, "target_period": 80, "learning_starts": 80, "steps": 400, "period": 400, "seeds": 1}
-    run = resolve(WALK, "rainbow-iq-re", **settings, batch_size=16, hidden=(16,))
+    run = resolve(WALK, "rainbow-iq-re", **settings, batch_size=16, hidden=(16,), atoms=11)
     task = make_task(run)
     agent = build_agent(run, task)
     assert agent.teacher.width > 0

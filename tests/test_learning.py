@@ -6,6 +6,7 @@ from pictures import ON_IMAGES, WALK
 import iqrl
 from iqrl.methods import METHODS
 
+ABLATIONS = ("iq-no-clustering", "iq-no-distillation", "iq-no-multi-head")
 pytestmark = pytest.mark.usefixtures("optimised")
 
 
@@ -31,14 +32,17 @@ def test_iq_learns_acrobot_without_replay():
     assert result.summary()["final"] > -150
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("dqn", "iq", *ON_IMAGES)])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("dqn", "iq", *ABLATIONS, *ON_IMAGES)])
 def test_every_other_method_learns_cartpole(method):
-    """20,000 steps with a buffer of 5000, or none for the streams; random play gives 22, a failed learner 10."""
+    """20,000 steps at most, a buffer of 5000, or none for the streams; random play gives 22, a failed learner 10."""
     settings = {
         "steps": 20_000, "period": 5000, "seeds": 2, "learning_starts": 500, "target_period": 100,
         "epsilon_decay": 5000, "buffer_size": 5000,
     }  # fmt: skip
     settings |= {} if method == "stream-q" else {"learning_rate": 1e-3}
+    settings |= (
+        {"steps": 10_000, "atoms": 11} if method.startswith("rainbow") else {}
+    )  # they learn sooner, but cost more
     settings = {name: value for name, value in settings.items() if name not in METHODS[method].fixed}
     assert iqrl.train("CartPole-v0", method, **settings).summary()["final"] > 38
 
@@ -55,5 +59,6 @@ def test_methods_learn_from_pictures(method):
         "activation": "relu",
     }
     settings |= {"target_period": 100, "epsilon_decay": 2000, "learning_rate": 1e-3}
+    settings |= {"atoms": 21, "update_every": 2} if method.startswith("rainbow") else {}
     result = iqrl.train(WALK, method, **settings)
     assert result.returns[:, -1].min() > 4.5

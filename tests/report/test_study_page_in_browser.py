@@ -11,6 +11,7 @@ from made_up_studies import METHODS, learned, record, study, whole_report
 from iqrl.report.page.render import render_page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium or chromedriver is not installed")
 
@@ -100,7 +101,9 @@ def charts(browser):
 
 
 def test_charts_are_drawn_when_they_come_near(opened):
-    assert 0 < ask(opened, "iqrl.drawn") < ask(opened, "iqrl.charts")
+    # The browser says what is near only after it has shown the page.
+    WebDriverWait(opened, 20).until(lambda browser: ask(browser, "iqrl.drawn") > 0)
+    assert ask(opened, "iqrl.drawn") < ask(opened, "iqrl.charts")
     opened.execute_script("iqrl.drawAll()")
     assert ask(opened, "iqrl.drawn") == ask(opened, "iqrl.charts") == len(charts(opened))
 

@@ -10,8 +10,6 @@ from iqrl.cli import main
 from iqrl.tasks.exploring import random_situations
 from iqrl.tasks.hosted import hosted_task
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
-
 
 class Line(gymnasium.Env):
     """A number that actions move up and down; after ten steps it is over."""

@@ -13,8 +13,6 @@ from iqrl.settings import resolve
 from iqrl.tasks import make_task
 from iqrl.training.loop import driver_of
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
-
 SMALL = {
     "steps": 160, "period": 80, "learning_starts": 40, "target_period": 40, "epsilon_begin": 40, "epsilon_decay": 80,
     "buffer_size": 100, "hidden": (32,), "batch_size": 8,
