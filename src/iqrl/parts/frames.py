@@ -5,8 +5,7 @@ newest frame of its state, and that of its next state in the place after it, whe
 episode ends, one place more is used, so that its last frame is kept and a time limit can be bootstrapped.
 
 What the target network says of a state is noted beside the newest frame of it, if it is to be remembered: a step stores
-no note, since a pass for one state costs nearly what one for several does; before an update the newest few are noted
-together.
+no note; before an update the newest few are noted together, in one pass of the network.
 
 Row numbers count on; a frame lies at its number modulo the number of rows. Transitions are numbered by their step,
 and the one that waits for its n-step return is simply not yet drawn.
