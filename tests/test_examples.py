@@ -38,6 +38,14 @@ def test_own_method_is_short_and_learns_from_the_command_line(tmp_path):
     assert json.loads(out.splitlines()[-1])["final"] > 45
 
 
+def test_own_environment_trains_from_the_command_line(tmp_path):
+    settings = ["--steps", "400", "--learning-starts", "200", "--frame-stack", "2", "--out", str(tmp_path / "run")]
+    out = run(
+        "-m", "iqrl.cli", "train", "own_environment:rewarded_catch", "--method", "dqn", *settings, folder=EXAMPLES
+    )
+    assert "run: " in out
+
+
 @pytest.mark.skipif(find_spec("stable_baselines3") is None, reason="needs the extra sb3")
 def test_interference_of_stable_baselines3(tmp_path):
     out = run(str(EXAMPLES / "sb3_interference.py"), "--steps", "400", folder=tmp_path)

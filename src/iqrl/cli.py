@@ -21,6 +21,11 @@ MATRIX_OPTIONS = (
     ("settle", 1000, "updates on all contexts before that"),
     ("contexts", 3, "clusters of states where the agent has one context"),
 )
+OTHER_TASKS = {
+    "ALE/Pong-v5, …": "an Atari game, as the paper plays it; needs the extra atari",
+    "LunarLander-v3, …": "any Gymnasium environment with discrete actions; package:Name-v0 is imported first",
+    "my_module:MyEnv": "of your own: a gymnasium.Env class, an iqrl.Task, or a function that makes one",
+}
 DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
 
 
@@ -95,7 +100,13 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
 
 def _add_training(commands: Any) -> None:
-    train = commands.add_parser("train", help="train a method on a task", allow_abbrev=False)
+    train = commands.add_parser(
+        "train",
+        help="train a method on a task",
+        epilog="Defaults are those of classic control. Some methods and all images have others: iqrl list methods, "
+        "docs/methods.md, docs/images.md; run.json in a run's folder has what it was trained with.",
+        allow_abbrev=False,
+    )
     train.add_argument("task", nargs="?", help="CartPole-v0, …; see iqrl list; or your own as module:name")
     train.add_argument(
         "--method",
@@ -238,15 +249,17 @@ def _train_with_display(store: Any) -> Any:
 
 
 def evaluate(options: argparse.Namespace) -> None:
+    from iqrl.report.progress import counting
     from iqrl.training.evaluation import evaluate as greedy
     from iqrl.training.loop import load
 
     result = load(options.run)
-    returns = greedy(result, options.episodes, options.seed)
+    with counting(str(options.run), "episodes") as display:
+        returns = greedy(result, options.episodes, options.seed, display=display)
     to = sys.stderr if options.json else sys.stdout
     for agent, row in zip(result.agents, returns, strict=True):
         print(f"seed {agent.seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=to)
-    print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episodes", file=to)
+    print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episode{'s' * (returns.size > 1)}", file=to)
     if options.json:
         seeds = [
             {"seed": agent.seed, "returns": row.tolist()} for agent, row in zip(result.agents, returns, strict=True)
@@ -297,6 +310,7 @@ def interference(options: argparse.Namespace) -> None:
         numbers["matrices"] = drawn
     if options.map:
         path = options.out / f"{'-'.join(names.values())}-map.png"
+        print("collecting states and laying them out…", file=sys.stderr)
         print(plot_runs([load(store.path) for store in stores], path), file=to.file)
     if options.json:
         print(json.dumps(numbers))
@@ -325,6 +339,7 @@ def _draw_matrix(store: Any, training: dict[str, int], path: Path, file: Any) ->
     from iqrl.report.matrices import plot_context_matrix
     from iqrl.training.loop import load
 
+    print(f"{store.path}: training on one context after another…", file=sys.stderr)
     matrix = context_matrix(load(store.path), **training)
     plot_context_matrix(matrix, store.run, path)
     print(f"{store.path}: change of each context's loss, mean over seeds", matrix, path, sep="\n", file=file)
@@ -398,13 +413,16 @@ def list_everything(options: argparse.Namespace) -> None:
         print("tasks")
         for name, make in TASKS.items():
             print(f"  {name:26}{make(TaskOptions()).summary}")
+        for name, what in OTHER_TASKS.items():
+            print(f"  {name:26}{what}")
     if options.what in (None, "methods"):
         print("methods")
         for name, method in METHODS.items():
             print(f"  {name:20}{method.summary} ({method.source})")
     if options.what in (None, "runs"):
-        print(f"runs in {options.dir}")
-        for file in sorted(options.dir.glob(f"*/{RUN_FILE}")):
+        files = sorted(options.dir.glob(f"*/{RUN_FILE}"))
+        print(f"runs in {options.dir}" if files else f"no runs in {options.dir}")
+        for file in files:
             try:
                 store = RunStore.open(file.parent)
                 print(f"  {file.parent}: {describe(store.run)}, {store.progress}")

@@ -56,6 +56,9 @@ class TaskOptions(Checked):
         None, "games: chance that an action is repeated instead of the next one; the game's own if not given",
         at_least=0, at_most=0.99, paper="0.25",
     )  # fmt: skip
+    frame_stack: int = option(
+        1, "images of a Gymnasium environment: frames that are seen together; Atari always has 4", at_least=1, paper="4"
+    )
     torques: int = option(5, "Pendulum: number of evenly spaced torques on [-2, 2]", at_least=2, paper="not stated")
     shaping_scale: float = option(
         1.0,

@@ -22,10 +22,10 @@ class RunFailed(RuntimeError):
     """The request was sound but went wrong while running (exit code 1)."""
 
 
-def unknown(kind: str, name: str, valid: Iterable[str]) -> BadInput:
-    """A sentence naming the nearest valid name, or all of them when none is near."""
+def unknown(kind: str, name: str, valid: Iterable[str], also: Iterable[str] = ()) -> BadInput:
+    """A sentence naming the nearest valid name, or all of them, but for those of `also`, when none is near."""
     names = sorted(valid)
-    by_lowercase = {candidate.lower(): candidate for candidate in names}
+    by_lowercase = {candidate.lower(): candidate for candidate in (*also, *names)}
     near = difflib.get_close_matches(name.lower(), by_lowercase, n=1, cutoff=0.5)
     hint = f"did you mean {by_lowercase[near[0]]}?" if near else f"choose from {', '.join(names)}."
     return BadInput(f"unknown {kind} {name!r}; {hint}")

@@ -26,8 +26,9 @@ class TrainedAgent:
     episode began with (this one, if not given) and `score` the sum of its rewards so far.
     """
 
-    def __init__(self, agent: Agent, state: AgentState, seed: int):
-        self.seed, self.state, self._size = seed, state, agent.obs_size
+    def __init__(self, agent: Agent, state: AgentState, seed: int, shape: tuple[int, ...]):
+        """`shape`: of an observation."""
+        self.seed, self.state, self._shape = seed, state, shape
         self._one, self._many = jax.jit(agent.values), jax.jit(jax.vmap(agent.values, in_axes=(None, 0)))
 
     def q_values(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
@@ -52,11 +53,16 @@ class TrainedAgent:
     def _in_rows(self, obs: np.ndarray) -> np.ndarray:
         """[d] or [n, d]."""
         given = np.asarray(obs, np.float32)
-        if given.size == self._size and (given.ndim == 1 or given.shape[0] != 1):
+        if self._is_one(given.shape) and (given.ndim == 1 or given.shape[0] != 1):
             return given.reshape(-1)
-        if given.ndim > 1 and math.prod(given.shape[1:]) == self._size:
+        if given.ndim > 1 and self._is_one(given.shape[1:]):
             return given.reshape(len(given), -1)
-        raise BadInput(f"an observation has {self._size} numbers, several are (n, …), got shape {given.shape}.")
+        raise BadInput(f"an observation has shape {self._shape}, several are (n, …), got shape {given.shape}.")
+
+    def _is_one(self, shape: tuple[int, ...]) -> bool:
+        """Numbers in a row, too, are one; sides of length one make no difference."""
+        without_ones = lambda shape: tuple(side for side in shape if side != 1)
+        return shape == (math.prod(self._shape),) or without_ones(shape) == without_ones(self._shape)
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,9 @@ class Result:
 
     @property
     def agents(self) -> list[TrainedAgent]:
+        shape = self.task.observation_shape
         state_of = lambda i: jax.tree.map(lambda leaf: leaf[i], self.agent_state)
-        return [TrainedAgent(self.agent, state_of(i), self.run.seed + i) for i in range(self.run.seeds)]
+        return [TrainedAgent(self.agent, state_of(i), self.run.seed + i, shape) for i in range(self.run.seeds)]
 
     def summary(self) -> dict[str, Any]:
         """What `iqrl train --json` prints."""

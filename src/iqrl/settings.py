@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,24 +24,24 @@ from iqrl.config import (
 )
 from iqrl.errors import BadInput, unknown
 from iqrl.methods import Method, find_method
+from iqrl.plugins import name_of
 from iqrl.tasks import find_task, make_task, refuse_unused
 from iqrl.tasks.base import Task
 
 TASK_OPTIONS = {field.name for field in fields_of(TaskOptions)}
 
 
-def resolve(task: str, method: str, preset: str | None = None, **settings: Any) -> Run:
+def resolve(task: str | Callable, method: str | Callable, preset: str | None = None, **settings: Any) -> Run:
     """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given."""
-    if not isinstance(task, str) or not isinstance(method, str):
-        raise BadInput("task and method are names; one of your own is named module:attribute.")
+    task, method = name_of(task), name_of(method)
     check_names(settings)
     found = find_method(method)
     _refuse_unused(method, found, settings)
-    refuse_unused(task, settings)
     given = {name: checked(OPTIONS[name], value) for name, value in settings.items()}
     _refuse_fixed(method, found, given)
     _refuse_unmeasured(given)
     record = find_task(task)(TaskOptions(**{name: given[name] for name in given if name in TASK_OPTIONS}))
+    refuse_unused(record, settings)
     if preset is not None and preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     chosen = PRESETS[preset](method, found, record, given) if preset else {}

@@ -1,5 +1,8 @@
 """Environments of Gymnasium as tasks: what is taken, and what is refused in one sentence."""
 
+import dataclasses
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 import iqrl
 from iqrl.cli import main
+from iqrl.tasks import make_task
 from iqrl.tasks.exploring import random_situations
 from iqrl.tasks.hosted import hosted_task
 
@@ -66,6 +70,96 @@ class Failing(Line):
         raise OSError("no such device\nat all")
 
 
+class Raising(Line):
+    """Fails in the second episode."""
+
+    def reset(self, *, seed=None, options=None):
+        self.episode = getattr(self, "episode", 0) + 1
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        if self.episode == 2 and self.steps == 3:
+            raise OSError("the cable came out")
+        return super().step(action)
+
+
+class Unrewarding(Line):
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        return obs, np.nan if self.steps == 7 else reward, *rest
+
+
+class Growing(Line):
+    """Shows one number more than at first after six steps."""
+
+    def _seen(self):
+        return np.zeros(3 if self.steps > 5 else 2, np.float32)
+
+
+class OtherShape(Line):
+    observation_space = Box(-10.0, 10.0, (3,), np.float32)
+
+
+class OldReset(Line):
+    def reset(self):
+        return super().reset()
+
+
+class OldResetResult(Line):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+class OldStep(Line):
+    def step(self, action):
+        obs, reward, terminated, _, info = super().step(action)
+        return obs, reward, terminated, info
+
+
+class FailingStep(Line):
+    def step(self, action):
+        raise OSError("no hand")
+
+
+class Grey(Line):
+    """Pictures without channels: how far the episode is."""
+
+    observation_space = Box(0, 255, (12, 12), np.uint8)
+
+    def _seen(self):
+        return np.full((12, 12), 10 * self.steps + 1, np.uint8)
+
+
+class FloatGrey(Grey):
+    def _seen(self):
+        return super()._seen() / 255
+
+
+class ChannelsFirst(Grey):
+    observation_space = Box(0, 255, (3, 40, 40), np.uint8)
+
+
+class NoEnvironment:
+    def reset(self):
+        return np.zeros(2)
+
+
+def a_line():
+    return Line()
+
+
+def a_line_of(length):
+    return gymnasium.wrappers.TimeLimit(Line(), 3)
+
+
+def a_number():
+    return 3
+
+
+def a_failure():
+    raise OSError("no such line")
+
+
 HERE = __name__
 
 
@@ -79,6 +173,18 @@ HERE = __name__
         (f"{HERE}:Table", "has observations of shape (3, 3); they must be a vector or an image."),
         (f"{HERE}:FloatPictures", "has images of float32; they must be bytes (uint8)."),
         (f"{HERE}:Failing", "no such device"),
+        (f"{HERE}:OtherShape", "reset gives an observation of shape (2,), but its space has (3,)."),
+        (f"{HERE}:OldReset", "reset(seed=0) failed with TypeError: OldReset.reset() got an unexpected keyword"),
+        (f"{HERE}:OldResetResult", "reset must return (observation, info)."),
+        (f"{HERE}:OldStep", "step must return (observation, reward, terminated, truncated, info)."),
+        (f"{HERE}:FailingStep", "step(0) failed with OSError at test_gymnasium_tasks.py"),
+        (f"{HERE}:FloatGrey", "reset gives an observation of float64, but its space has bytes (uint8)."),
+        (f"{HERE}:ChannelsFirst", "has images of shape (3, 40, 40), which looks like channels or frames first"),
+        (f"{HERE}:NoEnvironment", "makes NoEnvironment, not an iqrl.Task or a gymnasium.Env."),
+        (f"{HERE}:a_number", "makes int, not an iqrl.Task or a gymnasium.Env."),
+        (f"{HERE}:a_failure", "cannot be made: OSError at test_gymnasium_tasks.py"),
+        (f"{HERE}:Lin-v0", "unknown environment 'Lin-v0'"),
+        ("LunarLaner-v3", "did you mean LunarLander-v3?"),
         ("Pendulum-v1", "only discrete actions can be learned by Q values."),
         ("ALE/Pnog-v5", "did you mean"),
         ("MinAtar/Brekout-v1", "did you mean MinAtar/Breakout-v1?"),
@@ -109,12 +215,74 @@ def test_methods_say_what_they_are_not_for(method, task, words):
         iqrl.train(task, method, steps=10_000)
 
 
-def test_an_observation_that_is_no_number_ends_the_run_with_where(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("Broken", "gave an observation that is not finite, in episode 1 of seed 0 after 4 steps"),
+        ("Growing", "gave an observation of shape (3,), but its space has (2,), in episode 1 of seed 0 after 6 steps"),
+        ("Unrewarding", "gave a reward that is not finite, in episode 1 of seed 0 after 7 steps"),
+        ("Raising", "the cable came out, in episode 2 of seed 0 after 3 steps"),
+    ],
+)
+def test_an_environment_that_fails_ends_the_run_with_where(tmp_path, monkeypatch, capsys, kind, words):
     monkeypatch.chdir(tmp_path)
-    assert main(["train", f"{HERE}:Broken", "--method", "dqn", "--steps", "2000", "--seeds", "1"]) == 1
-    said = capsys.readouterr().err
-    assert "gave an observation that is not finite, in episode 1 of seed 0 after 4 steps" in said
-    assert "Traceback" not in said
+    assert main(["train", f"{HERE}:{kind}", "--method", "dqn", "--steps", "2000", "--seeds", "1", "--out", "a"]) == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert words in said
+    assert said.endswith("; a keeps step 0.")
+
+
+def test_an_environment_that_fails_in_evaluation_is_said():
+    result = iqrl.train(f"{HERE}:a_line", "dqn", steps=100, seeds=1, learning_starts=50)
+    broken = dataclasses.replace(result, task=hosted_task("broken", Line(), lambda seed: FailingStep()))
+    with pytest.raises(iqrl.RunFailed, match="an episode of broken that began with seed 4 failed with OSError"):
+        iqrl.evaluate(broken, episodes=1, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("task", "setting", "words"),
+    [
+        (f"{HERE}:Line", {"sticky": 0.1}, "sticky is a setting of MinAtar/ and ALE/; it does not apply to"),
+        (f"{HERE}:Line", {"frame_stack": 4}, "frame_stack is for images, and .*:Line has none"),
+        ("CartPole-v1", {"frame_stack": 4}, "frame_stack is a setting of Gymnasium's environments"),
+        ("ALE/Pong-v5", {"frame_stack": 2}, "frame_stack is a setting of Gymnasium's environments"),
+        ("ALE/Pong-v5", {"torques": 3}, "torques is a setting of Pendulum-v0; it does not apply to ALE/Pong-v5"),
+        ("MountainCar-v0", {"shaping_scale": 2.0}, "shaping_scale is a setting of MountainCar; it does not apply"),
+    ],
+)
+def test_settings_of_other_tasks_are_refused(task, setting, words):
+    with pytest.raises(iqrl.BadInput, match=words):
+        iqrl.resolve(task, "dqn", **setting)
+
+
+def test_an_environment_can_be_named_in_several_ways(monkeypatch):
+    named = lambda task: iqrl.resolve(task, "dqn").task
+    assert named(Line) == f"{HERE}:Line"
+    assert named(a_line) == f"{HERE}:a_line"
+    assert named("gymnasium:CartPole-v1") == "gymnasium:CartPole-v1"
+    assert make_task(iqrl.resolve(f"{HERE}:a_line_of", "dqn")).actions == 2
+    with pytest.raises(iqrl.BadInput, match=r"<locals>\.Inner is inside another"):
+        iqrl.resolve(type("Inner", (Line,), {"__qualname__": "f.<locals>.Inner"}), "dqn")
+    with pytest.raises(iqrl.BadInput, match="or classes and functions of your own, not Line objects"):
+        iqrl.resolve(Line(), "dqn")
+    monkeypatch.setattr(sys.modules["__main__"], "MyLine", Line, raising=False)
+    assert iqrl.train("__main__:MyLine", "dqn", steps=20, seeds=1, learning_starts=10).run.identity
+
+
+def test_grey_pictures_are_seen_in_stacks():
+    settings = {"steps": 60, "learning_starts": 20, "buffer_size": 50, "hidden": (8,)}
+    result = iqrl.train(f"{HERE}:Grey", "dqn", frame_stack=3, **settings)
+    assert result.task.image == (12, 12, 1, 3, 255.0)
+    env = result.task.host(0)
+    env.reset(seed=0)
+    seen = env.step(1)[0]
+    assert [int(frame[0, 0]) for frame in seen] == [0, 1, 11]
+    agent = result.agents[0]
+    several = np.stack([seen, np.zeros_like(seen)])
+    np.testing.assert_allclose(agent.q_values(several)[0], agent.q_values(seen[..., None]), rtol=1e-5)
+    with pytest.raises(iqrl.BadInput, match=r"has shape \(3, 12, 12, 1\), .* got shape \(12, 12, 3\)"):
+        agent.predict(np.moveaxis(seen, 0, 2))
+    assert iqrl.evaluate(result, episodes=1).shape == (1, 1)
 
 
 def test_an_environment_of_ones_own_trains_and_is_evaluated():

@@ -103,7 +103,7 @@ def forgetful_walk(options):
 
 SMALL = {
     "steps": 300, "period": 100, "seeds": 2, "learning_starts": 60, "target_period": 40, "buffer_size": 50,
-    "hidden": (16,), "batch_size": 8,
+    "hidden": (16,), "batch_size": 8, "update_every": 1,
 }  # fmt: skip
 KINDS = {
     "vector": [("iq", {"update_every": 4, "n_step": 3}), ("dqn", {"measure_every": 10}), ("rainbow", {})],
@@ -153,10 +153,12 @@ def test_it_goes_on_bit_for_bit(kind, method, tmp_path):
 
 def test_an_environment_that_cannot_be_brought_back_is_said_and_its_episode_begins_anew(tmp_path):
     name = "tests.training.test_hosted:forgetful_walk"
-    iqrl.train(name, "dqn", **(SMALL | {"steps": 150, "period": 50}), out=tmp_path / "run")
+    iqrl.train(name, "dqn", **(SMALL | {"steps": 130, "period": 50}), out=tmp_path / "run")
     with pytest.warns(UserWarning, match="cannot be brought back to where it was; the episode of seed"):
         resumed = iqrl.resume(tmp_path / "run", steps=200)
-    assert resumed.steps[-1] == 200
+    # What is told of 130 to 150 is of these steps alone.
+    assert resumed.steps.tolist() == [50, 100, 130, 150, 200]
+    assert resumed.metrics["occupancy"].list.sum().to_list() == [1.0] * 10
 
 
 def test_it_is_saved_in_the_middle_of_a_period_and_goes_on_bit_for_bit(tmp_path, monkeypatch):

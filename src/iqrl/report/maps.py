@@ -57,7 +57,7 @@ def plot_states(panels: Sequence[Panel], path: str | Path, task: Task | None = N
             axis.set_title(title)
             _bare(axis)
         handles, labels = axes[0].get_legend_handles_labels()
-        place = {"loc": "outside lower center", "ncols": min(most, 6), "frameon": False}
+        place = {"loc": "outside lower center", "ncols": min(most, 3 * len(panels)), "frameon": False}
         figure.legend(handles, labels, **place, markerscale=2.5)
     return Path(path)
 

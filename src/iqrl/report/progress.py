@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable, Generator
 from types import TracebackType
 
 import numpy as np
@@ -25,8 +27,10 @@ def returns_text(returns: np.ndarray) -> str:
     """Mean over the seeds and the range between them."""
     if not np.isfinite(returns).any():
         return "no episode ended"
-    mean = mean_curve(returns[:, None])[0]
-    return f"return {mean:.1f} ({np.nanmin(returns):.0f}…{np.nanmax(returns):.0f})"
+    mean, low, high = mean_curve(returns[:, None])[0], np.nanmin(returns), np.nanmax(returns)
+    digits = 0 if max(abs(low), abs(high)) >= 10 else 1
+    spread = f" ({low:.{digits}f}…{high:.{digits}f})" if len(returns) > 1 else ""
+    return f"return {mean:.{digits + 1}f}{spread}"
 
 
 class LiveDisplay:
@@ -80,6 +84,25 @@ class PlainDisplay:
 
     def __exit__(self, *error: object) -> None:
         pass
+
+
+@contextlib.contextmanager
+def counting(label: str, what: str) -> Generator[Callable[[int, int], None]]:
+    """(done, of) -> a bar on a terminal, elsewhere a line every few seconds; nothing is left of the bar."""
+    console, last = Console(stderr=True), time.monotonic()
+    if console.is_terminal:
+        with Progress(*Progress.get_default_columns(), console=console, transient=True) as bar:
+            task = bar.add_task(f"{label} {what}", total=None)
+            yield lambda done, of: bar.update(task, completed=done, total=of)
+        return
+
+    def say(done: int, of: int) -> None:
+        nonlocal last
+        if done < of and time.monotonic() - last > PLAIN_SECONDS:
+            last = time.monotonic()
+            console.print(f"{label}: {done} of {of} {what}", highlight=False, markup=False)
+
+    yield say
 
 
 def display(label: str) -> LiveDisplay | PlainDisplay:

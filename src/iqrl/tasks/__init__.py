@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 
 import gymnasium
@@ -9,13 +10,13 @@ import numpy as np
 
 from iqrl.config import Run, TaskOptions
 from iqrl.errors import BadInput, unknown
-from iqrl.plugins import load_attribute
+from iqrl.plugins import load_attribute, load_module
 from iqrl.tasks.acrobot import acrobot
 from iqrl.tasks.atari import atari_task
 from iqrl.tasks.base import Task, scaled
 from iqrl.tasks.cartpole import cartpole
 from iqrl.tasks.check import check_task
-from iqrl.tasks.hosted import gymnasium_task
+from iqrl.tasks.hosted import gymnasium_task, made
 from iqrl.tasks.minatar import asterix, breakout, freeway, seaquest, space_invaders
 from iqrl.tasks.mountain_car import mountain_car
 from iqrl.tasks.pendulum import pendulum
@@ -40,8 +41,8 @@ def stickiness(options: TaskOptions, usual: float) -> float:
     return usual if options.sticky is None else options.sticky
 
 
-SETTINGS_OF = {"torques": "Pendulum-v0", "shaping_scale": "MountainCar", "sticky": "MinAtar/"}
-"""settings that only one task, or one kind, uses"""
+SETTINGS_OF = {"torques": ("Pendulum-v0",), "shaping_scale": ("MountainCar",), "sticky": ("MinAtar/", "ALE/")}
+"""settings that only some tasks use; a slash stands for all of a kind"""
 
 
 def make_task(run: Run) -> Task:
@@ -63,28 +64,58 @@ def find_task(name: str) -> Callable[[TaskOptions], Task]:
         return lambda options: PROBES[name]
     if name.startswith("ALE/"):
         return lambda options: atari_task(name, options)
-    if name in gymnasium.registry:
-        return lambda options: gymnasium_task(name, lambda: gymnasium.make(name))
+    if _is_registered(name):
+        return lambda options: gymnasium_task(name, lambda: gymnasium.make(name), options.frame_stack)
     if ":" not in name:
-        raise unknown("task", name, TASKS)
+        raise unknown("task", name, TASKS, also=gymnasium.registry)
     found = load_attribute(name)
     if isinstance(found, Task):
         return lambda options: check_task(name, found)
-    if isinstance(found, type) and issubclass(found, gymnasium.Env):
-        return lambda options: gymnasium_task(name, found)
     if callable(found):
-        return lambda options: check_task(name, found(options))
+        return lambda options: _made_by(name, found, options)
     raise BadInput(
-        f"{name} is {type(found).__name__}, not an iqrl.Task, a function that makes one, or a gymnasium.Env class."
+        f"{name} is {type(found).__name__}, not an iqrl.Task, a gymnasium.Env class, or a function that makes one of "
+        f"these."
     )
+
+
+def _is_registered(name: str) -> bool:
+    """With Gymnasium, by this name or, as in package:Name-v0, when the package has been imported."""
+    identifier = name.partition(":")[2]
+    if identifier and not identifier.isidentifier():
+        load_module(name)
+        if identifier not in gymnasium.registry:
+            raise unknown("environment", identifier, gymnasium.registry)
+    return (identifier or name) in gymnasium.registry
+
+
+def _made_by(name: str, maker: Callable, options: TaskOptions) -> Task:
+    """What a class or function of the user's own makes; a function that asks for something is given the options."""
+    given = (options,) if not isinstance(maker, type) and _asks(maker) else ()
+    make = lambda: maker(*given)
+    task = made(name, make)
+    if isinstance(task, gymnasium.Env):
+        return gymnasium_task(name, make, options.frame_stack)
+    return check_task(name, task)
+
+
+def _asks(function: Callable) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(each.default is each.empty and each.kind in by_position for each in parameters)
 
 
 def _is_of(task: str, kind: str) -> bool:
     return task.startswith(kind) if kind.endswith("/") else task == kind
 
 
-def refuse_unused(task: str, settings: Iterable[str]) -> None:
-    """A setting of another task would change nothing here."""
+def refuse_unused(task: Task, settings: Iterable[str]) -> None:
+    """A setting of another task would change nothing here; only a function of one's own may read any."""
+    if ":" in task.name and task.host is None:
+        return
     for setting in settings:
-        if task in TASKS and setting in SETTINGS_OF and not _is_of(task, SETTINGS_OF[setting]):
-            raise BadInput(f"{setting} is a setting of {SETTINGS_OF[setting]}; it does not apply to {task}.")
+        names = SETTINGS_OF.get(setting, ())
+        if names and not any(_is_of(task.name, kind) for kind in names):
+            raise BadInput(f"{setting} is a setting of {' and '.join(names)}; it does not apply to {task.name}.")
+    if "frame_stack" in settings and (task.host is None or task.name.startswith("ALE/")):
+        raise BadInput(f"frame_stack is a setting of Gymnasium's environments; it does not apply to {task.name}.")

@@ -70,6 +70,13 @@ class Task(NamedTuple):
     host_reward: Callable[[np.ndarray], np.ndarray] = lambda rewards: rewards
     """the rewards learned from, of such an environment"""
 
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        if self.image is None:
+            return (len(self.low),)
+        frame = (self.image.height, self.image.width, self.image.channels)
+        return frame if self.image.stack == 1 else (self.image.stack, *frame)
+
 
 def outside_task(make: Callable[[int], Env], **described: Any) -> Task:
     """A task whose environments, `make(seed)`, are stepped outside the compiled program."""

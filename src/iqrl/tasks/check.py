@@ -1,11 +1,14 @@
-"""A task of the user's own, tried abstractly before anything is compiled or written."""
+"""A task of the user's own, tried before anything is compiled or written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from gymnasium import Env
 
 from iqrl.errors import BadInput
 from iqrl.plugins import in_a_sentence
@@ -15,12 +18,12 @@ from iqrl.tasks.base import Task
 def check_task(name: str, task: Any) -> Task:
     """The task, if its functions fit together; a sentence if not."""
     if not isinstance(task, Task):
-        raise BadInput(f"{name} makes {type(task).__name__}, not an iqrl.Task.")
+        raise BadInput(f"{name} makes {type(task).__name__}, not an iqrl.Task or a gymnasium.Env.")
     if task.host is not None:
         return task
     uniforms = lambda count: jax.ShapeDtypeStruct((count,), jnp.float32)
-    state = _tried(name, "reset", task.reset, uniforms(task.reset_draws))
-    obs = _tried(name, "observe", task.observe, state)
+    state = _traced(name, "reset", task.reset, uniforms(task.reset_draws))
+    obs = _traced(name, "observe", task.observe, state)
     shape = getattr(obs, "shape", None)
     image = task.image
     if image and shape != (image.height, image.width, image.channels):
@@ -29,7 +32,7 @@ def check_task(name: str, task: Any) -> Task:
     if (not image and shape != (size,)) or not size == len(task.low) == len(task.high):
         raise BadInput(f"{name}: observe gives shape {shape}, but low and high have {len(task.low)}, {len(task.high)}.")
     action = jax.ShapeDtypeStruct((), jnp.int32)
-    after = _tried(name, "step", task.step, state, action, uniforms(task.step_draws))
+    after = _traced(name, "step", task.step, state, action, uniforms(task.step_draws))
     if not isinstance(after, tuple) or len(after) != 3:
         raise BadInput(f"{name}: step must return (state, reward, terminated).")
     same = jax.tree.structure(after[0]) == jax.tree.structure(state) and all(
@@ -43,8 +46,36 @@ def check_task(name: str, task: Any) -> Task:
     return task
 
 
-def _tried(name: str, part: str, function: Any, *arguments: Any) -> Any:
+def check_environment(name: str, env: Env) -> None:
+    """A reset and a step; a sentence if they are not what the environment says of itself."""
+    first = _tried(name, "reset(seed=0)", lambda: env.reset(seed=0))
+    if not isinstance(first, tuple) or len(first) != 2:
+        raise BadInput(f"{name}: reset must return (observation, info).")
+    after = _tried(name, "step(0)", lambda: env.step(0))
+    if not isinstance(after, tuple) or len(after) != 5:
+        raise BadInput(f"{name}: step must return (observation, reward, terminated, truncated, info).")
+    for part, obs in (("reset", first[0]), ("step", after[0])):
+        wrong = unlike_space(obs, env)
+        if wrong:
+            raise BadInput(f"{name}: {part} gives an observation {wrong}.")
+
+
+def unlike_space(obs: Any, env: Env) -> str:
+    """What is wrong with an observation, if anything."""
+    shape, kind, space = np.shape(obs), np.asarray(obs).dtype, env.observation_space
+    if shape != space.shape:
+        return f"of shape {shape}, but its space has {space.shape}"
+    if space.dtype == np.uint8 and not np.can_cast(kind, np.uint8):
+        return f"of {kind}, but its space has bytes (uint8)"
+    return ""
+
+
+def _traced(name: str, part: str, function: Any, *arguments: Any) -> Any:
+    return _tried(name, part, lambda: jax.eval_shape(function, *arguments))
+
+
+def _tried(name: str, part: str, function: Callable[[], Any]) -> Any:
     try:
-        return jax.eval_shape(function, *arguments)
+        return function()
     except Exception as error:
         raise BadInput(f"{name}: {part} failed with {in_a_sentence(error)}.") from error

@@ -9,28 +9,35 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from gymnasium.wrappers import FrameStackObservation
 
 from iqrl.errors import BadInput
 from iqrl.parts.encoders import MINATAR, NATURE, Image, Layers
 from iqrl.plugins import in_a_sentence
 from iqrl.tasks.base import Task, outside_task
+from iqrl.tasks.check import check_environment
 
 NO_LIMIT = 2**30
 """steps: the environment's own limit is enough"""
 
 
-def gymnasium_task(name: str, make: Callable[[], gymnasium.Env]) -> Task:
-    """The task that the environments made are."""
-    try:
-        env = make()
-    except Exception as error:
-        raise BadInput(f"{name} cannot be made: {in_a_sentence(error)}.") from error
-    task = hosted_task(name, env, lambda seed: make())
+def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1) -> Task:
+    """The task that the environments made are; of images, `stack` are seen together."""
+    env = made(name, make)
+    task = hosted_task(name, env, lambda seed: make(), stack)
+    check_environment(name, env)
     env.close()
     return task
 
 
-def hosted_task(name: str, env: gymnasium.Env, make: Any, **others: Any) -> Task:
+def made(name: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise BadInput(f"{name} cannot be made: {in_a_sentence(error)}.") from error
+
+
+def hosted_task(name: str, env: gymnasium.Env, make: Callable[[int], gymnasium.Env], stack: int = 1) -> Task:
     """The task that an environment is; `make(seed)` makes one of its kind."""
     if not isinstance(env.action_space, Discrete):
         raise BadInput(f"{name} has actions {env.action_space}; only discrete actions can be learned by Q values.")
@@ -43,14 +50,17 @@ def hosted_task(name: str, env: gymnasium.Env, make: Any, **others: Any) -> Task
             f"{name} has observations of the kind {kind}; they must be a Box, of a vector or an image "
             f"(gymnasium.wrappers.FlattenObservation makes one of most others)."
         )
-    described = _as_image(name, space) if len(space.shape) == 3 else _as_vector(name, space)
+    is_image = len(space.shape) == 3 or (len(space.shape) == 2 and space.dtype == np.uint8)
+    if stack > 1 and not is_image:
+        raise BadInput(f"frame_stack is for images, and {name} has none.")
+    described = _as_image(name, space, stack) if is_image else _as_vector(name, space)
     return outside_task(
-        make,
+        make if stack == 1 else lambda seed: FrameStackObservation(make(seed), stack, padding_type="zero"),
         name=name,
         actions=int(env.action_space.n),
         time_limit=NO_LIMIT,
         summary="an environment of Gymnasium",
-        **(described | others),
+        **described,
     )
 
 
@@ -66,17 +76,30 @@ def _as_vector(name: str, space: Box) -> dict[str, Any]:
     return {"low": (-1.0,) * size, "high": (1.0,) * size, "defaults": (("context_scaling", "running"),)}
 
 
-def _as_image(name: str, space: Box) -> dict[str, Any]:
+IMAGE_DEFAULTS = (
+    ("buffer_size", 10_000), ("learning_starts", 5000), ("update_every", 4), ("gamma", 0.99),
+    ("learning_rate", 2.5e-4), ("epsilon_final", 0.05), ("activation", "relu"), ("seeds", 1),
+)  # fmt: skip
+"""between MinAtar's and Atari's"""
+
+
+def _as_image(name: str, space: Box, stack: int) -> dict[str, Any]:
     if space.dtype != np.uint8:
         raise BadInput(f"{name} has images of {space.dtype}; they must be bytes (uint8).")
-    height, width, channels = space.shape
+    height, width, channels = (*space.shape, 1)[:3]
+    if height <= 4 < min(width, channels):
+        raise BadInput(
+            f"{name} has images of shape {space.shape}, which looks like channels or frames first; they must be "
+            f"[height, width, channels] or [height, width], and frame_stack puts frames together."
+        )
     highest = float(space.high.max())
     size = height * width * channels
-    image = Image(height, width, channels, highest=highest)
+    image = Image(height, width, channels, stack, highest)
+    layers = convolutions_for(image)
     return {
-        "low": (0.0,) * size, "high": (highest,) * size, "image": image, "layers": convolutions_for(image),
-        "defaults": (("activation", "relu"), ("learning_rate", 2.5e-4)),
-        "network": (("hidden", (512,)), ("own_layers", 1)),
+        "low": (0.0,) * (stack * size), "high": (highest,) * (stack * size), "image": image,
+        "layers": layers, "defaults": IMAGE_DEFAULTS,
+        "network": (("hidden", (512,) if layers == NATURE else (128,)), ("own_layers", 1)),
     }  # fmt: skip
 
 

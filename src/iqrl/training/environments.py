@@ -1,19 +1,22 @@
 """The environments of a hosted run, one per seed, and how they are brought back to where they were.
 
-An environment that can save itself does (`snapshot`, a dictionary of arrays, and `restore`). Every episode of
-another is reset with a seed of its own, so that an episode is its seed and the actions since; to bring it back, these
-are made again, and it is looked at whether it is then where it was.
+An environment that can save itself does: `snapshot()` gives a dictionary of arrays, and `restore(them)` goes back
+there. Every episode of another is reset with a seed of its own, so that an episode is its seed and the actions since;
+to bring it back, these are made again, and it is looked at whether it is then where it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from iqrl.errors import RunFailed
+from iqrl.plugins import in_a_sentence
 from iqrl.tasks.base import Task
+from iqrl.tasks.check import unlike_space
 
 
 class Outcome(NamedTuple):
@@ -35,7 +38,8 @@ class Episode:
     def __init__(self, task: Task, seed: int):
         self.task, self.seed = task, seed
         self.env: Any = task.host(seed)  # ty: ignore[call-non-callable]
-        self.saves = hasattr(self.env.unwrapped, "snapshot")
+        # Not of what a wrapper holds: that would leave out the wrapper's own state.
+        self.saves = hasattr(self.env, "snapshot") and hasattr(self.env, "restore")
         self.number, self.actions = -1, []
 
     def begin(self) -> np.ndarray:
@@ -44,30 +48,43 @@ class Episode:
 
     def _reset(self) -> np.ndarray:
         seeded = self.number == 0 or not self.saves
-        return self._seen(self.env.reset(seed=episode_seed(self.seed, self.number) if seeded else None)[0])
+        seed = episode_seed(self.seed, self.number) if seeded else None
+        return self._seen(self._tried("reset", lambda: self.env.reset(seed=seed))[0])
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
+        obs, reward, terminated, truncated, _ = self._tried("step", lambda: self.env.step(action))
         self.actions.append(action)
-        obs, reward, terminated, truncated, _ = self.env.step(action)
+        if not math.isfinite(reward):
+            raise self._failure("gave a reward that is not finite")
         over_time = len(self.actions) >= self.task.time_limit
         return self._seen(obs), float(reward), bool(terminated), bool(truncated) or over_time
 
     def _seen(self, obs: Any) -> np.ndarray:
         """Numbers in a row."""
+        wrong = unlike_space(obs, self.env)
+        if wrong:
+            raise self._failure(f"gave an observation {wrong}")
         seen = np.asarray(obs).reshape(-1)
         if self.task.image:
             return seen.astype(np.uint8, copy=False)
         seen = seen.astype(np.float32)
         if not np.isfinite(seen).all():
-            raise RunFailed(
-                f"{self.task.name} gave an observation that is not finite, in episode {self.number + 1} of seed "
-                f"{self.seed} after {len(self.actions)} steps."
-            )
+            raise self._failure("gave an observation that is not finite")
         return seen
+
+    def _tried(self, part: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            raise self._failure(f"failed in {part} with {in_a_sentence(error)}") from error
+
+    def _failure(self, what: str) -> RunFailed:
+        where = f"in episode {self.number + 1} of seed {self.seed} after {len(self.actions)} steps"
+        return RunFailed(f"{self.task.name} {what}, {where}.")
 
     def snapshot(self) -> dict[str, np.ndarray]:
         counted = {"number": np.asarray(self.number), "actions": np.asarray(self.actions, np.int32)}
-        own = self.env.unwrapped.snapshot() if self.saves else {}
+        own = self.env.snapshot() if self.saves else {}
         return counted | {f"own.{name}": array for name, array in own.items()}
 
     def restore(self, saved: Mapping[str, np.ndarray], obs: np.ndarray) -> bool:
@@ -75,7 +92,7 @@ class Episode:
         self.number, self.actions = int(saved["number"]), saved["actions"].tolist()
         if self.saves:
             own = {name.removeprefix("own."): array for name, array in saved.items() if name.startswith("own.")}
-            self.env.unwrapped.restore(own)
+            self.env.restore(own)
             return True
         seen = self._reset()
         for action in self.actions:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gymnasium
 import numpy as np
 
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, RunFailed
+from iqrl.plugins import in_a_sentence
 from iqrl.results import Result, TrainedAgent
 from iqrl.tasks.as_gymnasium import TaskEnvironment
 
@@ -13,7 +16,9 @@ LONGEST = 108_000
 """steps after which an episode is left, where it has no limit of its own"""
 
 
-def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
+def evaluate(
+    result: Result, episodes: int = 10, seed: int = 0, *, display: Callable[[int, int], None] = lambda played, of: None
+) -> np.ndarray:
     """[seeds, episodes]: the return of each greedy episode; every agent meets the same starts."""
     if episodes < 1:
         raise BadInput(f"episodes must be at least 1, got {episodes}.")
@@ -21,7 +26,16 @@ def evaluate(result: Result, episodes: int = 10, seed: int = 0) -> np.ndarray:
         raise BadInput(f"seed must be at least 0, got {seed}.")
     task, limit = result.task, min(result.task.time_limit, LONGEST)
     env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task)
-    return np.array([[play(agent, env, seed + i, limit) for i in range(episodes)] for agent in result.agents])
+    starts, agents = range(seed, seed + episodes), result.agents
+    returns = np.zeros((len(agents), episodes))
+    for played, (i, j) in enumerate(np.ndindex(*returns.shape), start=1):
+        try:
+            returns[i, j] = play(agents[i], env, starts[j], limit)
+        except Exception as error:
+            failed = f"an episode of {task.name} that began with seed {starts[j]} failed"
+            raise RunFailed(f"{failed} with {in_a_sentence(error)}.") from error
+        display(played, returns.size)
+    return returns
 
 
 def play(agent: TrainedAgent, env: gymnasium.Env, seed: int, limit: int) -> float:

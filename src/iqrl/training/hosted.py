@@ -196,9 +196,11 @@ class Hosted:
             state = self._step(state, t)
             if t + 1 < stop and paused():
                 return state, None
-        run, began = self.driver.run, (int(stop) - 1) // self.driver.run.period * self.driver.run.period
+        # Every step is in some context; a run that was extended has a report within a period, and new sums since.
+        counted = round(float(state.env.state.statistics.occupancy[0].sum()))
+        run, began = self.driver.run, int(stop) - counted
         updates = (max(int(stop), run.learning_starts) - max(began, run.learning_starts)) // run.update_every
-        return self.parts.report(state, np.int32(int(stop) - began), np.int32(updates))
+        return self.parts.report(state, np.int32(counted), np.int32(updates))
 
     def _step(self, state: TrainState, t: int) -> TrainState:
         run = self.driver.run

@@ -154,6 +154,8 @@ class _Loop:
             state, period = jax.block_until_ready(state), jax.device_get(period)
         except jax.errors.JaxRuntimeError as error:  # out of memory, above all
             raise RunFailed(f"the compiled program failed: {str(error).splitlines()[0].rstrip('.')}.") from error
+        except RunFailed as error:  # in an environment
+            raise RunFailed(f"{str(error).rstrip('.')}; {self.kept}.") from error
         self.seconds += time.perf_counter() - started
         # From here on `self.state` is the new one: the old one's memory was given to it.
         self.state, previous, self.step = state, self.step, int(state.step)
@@ -175,11 +177,14 @@ class _Loop:
         """Parameters that are not numbers are never saved."""
         lost = [self.run.seed + i for i, finite in enumerate(finite_seeds) if not finite]
         if lost:
-            kept = f"{self.store.path} keeps step {self.saved_step:,}" if self.store else "nothing was saved"
             raise RunFailed(
                 f"the parameters of seed {', '.join(map(str, lost))} became infinite or NaN before step "
-                f"{self.step:,}; a smaller learning_rate or a gradient_clip may help; {kept}."
+                f"{self.step:,}; a smaller learning_rate or a gradient_clip may help; {self.kept}."
             )
+
+    @property
+    def kept(self) -> str:
+        return f"{self.store.path} keeps step {self.saved_step:,}" if self.store else "nothing was saved"
 
     def save(self) -> None:
         if self.store is None or self.saved_step == self.step:
