@@ -70,6 +70,6 @@ def test_encoder_neighbours_draws_or_says_what_is_missing(tmp_path):
 
 
 def test_interference_over_time(tmp_path):
-    command = [str(EXAMPLES / "interference_over_time.py"), "--steps", "1500", "--seeds", "1", "--folder", "here"]
+    command = [str(EXAMPLES / "interference_over_time.py"), "--steps", "1200", "--seeds", "1", "--folder", "here"]
     assert "# Why did it collapse? dqn on CartPole-v0" in run(*command, folder=tmp_path)
     assert (tmp_path / "here" / "interference.png").stat().st_size > 0

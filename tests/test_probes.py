@@ -29,15 +29,17 @@ def values(probe, method, **settings):
 OTHERS = [method for method in METHODS if method not in ("dqn", "iq") and method not in ON_IMAGES]
 
 
-@pytest.mark.parametrize("method", ["dqn", "iq"])
 @pytest.mark.parametrize(
-    ("probe", "negative", "positive"),
+    ("method", "probe", "negative", "positive"),
     [
-        ("probe-constant", [1.0], [1.0]),
-        ("probe-sign", [-1.0], [1.0]),
-        ("probe-delayed", [GAMMA], [GAMMA]),
-        ("probe-choice", [-1.0, 1.0], [-1.0, 1.0]),
-        ("probe-matching", [1.0, -1.0], [-1.0, 1.0]),
+        ("dqn", "probe-constant", [1.0], [1.0]),
+        ("dqn", "probe-sign", [-1.0], [1.0]),
+        ("iq", "probe-sign", [-1.0], [1.0]),
+        ("dqn", "probe-delayed", [GAMMA], [GAMMA]),
+        ("iq", "probe-delayed", [GAMMA], [GAMMA]),
+        ("dqn", "probe-choice", [-1.0, 1.0], [-1.0, 1.0]),
+        ("dqn", "probe-matching", [1.0, -1.0], [-1.0, 1.0]),
+        ("iq", "probe-matching", [1.0, -1.0], [-1.0, 1.0]),
     ],
 )
 def test_known_values(method, probe, negative, positive):

@@ -287,7 +287,7 @@ def test_aei_is_zero_without_a_learning_rate(every):
     """With several chunks in the window, and in the way that carries errors on as well as in the other."""
     measuring = {"measure_every": every, "measure_sample": 0, "measure_recent": 2000}
     run = resolve("CartPole-v0", "dqn", **SMALL, **measuring, learning_rate=0.0)
-    _, measured = rows_of(*program(driver_of(run)))
+    _, measured = rows_of(*program(driver_of(run)), stops=(300, 500))
     for row in measured[1:]:
         for name in ("aei", "aei_largest", "raised_share", "update_interference", "aei_contexts"):
             np.testing.assert_array_equal(row[name], 0.0, err_msg=name)
