@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -185,6 +186,29 @@ class Driver:
 
     def advance(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """To step `stop`, and the statistics on the way."""
+        in_turn = self.task.image is not None and self.run.seeds > 1
+        return self._advance_in_turn(state, stop) if in_turn else self._advance_together(state, stop)
+
+    def _advance_in_turn(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
+        """One seed after the other: networks of images do not all fit into a processor's cache, one does."""
+        alone = replace(self, run=replace(self.run, seeds=1))
+        part = lambda seed, whole: jax.lax.dynamic_slice_in_dim(whole, seed, 1)
+        put = lambda seed, whole, own: jax.lax.dynamic_update_slice_in_dim(whole, own, seed, 0)
+        # The step is the only thing that seeds share.
+        of_seed = lambda seed, all_seeds: jax.tree.map(partial(part, seed), all_seeds)._replace(step=state.step)
+        all_seeds = state._replace(step=())
+
+        def turn(seed: jax.Array, done: tuple[TrainState, Period]) -> tuple[TrainState, Period]:
+            own, period = alone._advance_together(of_seed(seed, done[0]), stop)
+            return jax.tree.map(partial(put, seed), done, (own._replace(step=()), period))
+
+        one = jax.eval_shape(lambda: alone._advance_together(of_seed(0, all_seeds), stop)[1])
+        nothing = jax.tree.map(lambda leaf: jnp.zeros((self.run.seeds, *leaf.shape[1:]), leaf.dtype), one)
+        all_seeds, period = jax.lax.fori_loop(0, self.run.seeds, turn, (all_seeds, nothing))
+        return all_seeds._replace(step=jnp.maximum(state.step, stop)), period
+
+    def _advance_together(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
+        """The seeds as an axis of every array."""
         start, every, seeds = self.run.learning_starts, self.run.update_every, state.seeds
         collecting = Loop(1, self._on_seeds(self._collect_step), syncs=False)
         learning = Loop(every, self._with_updates(), syncs=self.agent.lags)
