@@ -104,6 +104,18 @@ def test_a_seed_does_not_notice_what_happens_to_another(method, size):
     assert any(not np.array_equal(x, y) for x, y in zip(leaves(seed(disturbed, 1)), leaves(other), strict=True))
 
 
+def test_a_seed_on_images_is_what_it_would_be_alone():
+    """There seeds are trained one after the other."""
+    run = run_of("iq-re", **SMALL | {"seeds": 1}, seed=1, buffer_size=100)
+    task = make_task(run)
+    driver = Driver(run, task, build_agent(run, task))
+    state, period = jax.jit(driver.advance)(jax.jit(driver.init)(), np.int32(900))
+    both, periods = trained("iq-re", 100)
+    assert both.step == state.step == 900
+    assert_same(seed(both, 1), seed(state, 0))
+    assert_same(jax.tree.map(lambda leaf: leaf[1], periods), jax.tree.map(lambda leaf: leaf[0], period))
+
+
 @pytest.mark.parametrize("method", ONE_OF_A_KIND)
 def test_compiled_and_uncompiled_agree(method):
     """An action, what follows from it, and an update: compiled, and operation by operation."""

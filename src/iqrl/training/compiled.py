@@ -177,12 +177,23 @@ class Driver:
     def _coded(self, agent: AgentState, env: EnvState) -> EnvState:
         return env._replace(code=self.agent.encoded(agent, env.situation).code)
 
-    def _both_coded(self, agent: AgentState, after: EnvState, first: EnvState) -> tuple[EnvState, EnvState]:
-        """In one pass of the encoder instead of two."""
-        both = jax.tree.map(lambda *each: jnp.stack(each), after.situation, first.situation)
-        codes = jax.vmap(lambda situation: self.agent.encoded(agent, situation).code)(both)
-        of_after, of_first = (jax.tree.map(lambda code, number=number: code[number], codes) for number in range(2))
-        return after._replace(code=of_after), first._replace(code=of_first)
+    def _code_of_first(self, over: jax.Array, agent: AgentState, first: EnvState, otherwise: Any) -> Any:
+        """The code of an episode's first state, made only where an episode has ended, of any seed; they seldom do."""
+        code = self.agent.contexts.encode
+        if code is None:
+            return first.code
+
+        @jax.custom_batching.custom_vmap
+        def where_over(over, otherwise, *given):
+            return jax.lax.cond(over, code, lambda *_: otherwise, *given)
+
+        @where_over.def_vmap
+        def of_seeds(axis_size, batched, over, otherwise, *given):
+            # A branch for all seeds together: one for each would be made into both, and a choice.
+            axes = jax.tree.map(lambda differs: 0 if differs else None, tuple(batched[2:]))
+            return jax.lax.cond(jnp.any(over), jax.vmap(code, axes), lambda *_: otherwise, *given), True
+
+        return where_over(over, otherwise, agent.contexts, agent.params, first.obs)
 
     def advance(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """To step `stop`, and the statistics on the way."""
@@ -346,7 +357,8 @@ class Driver:
     def _told(self, carry: Carry, event: Event, first: EnvState) -> tuple[Carry, Step]:
         """What the agent is told of what happened; where it was an end, the next episode begins with `first`."""
         env, run, (choice, after, learned, terminated, over) = carry.env, self.run, event
-        after, first = self._both_coded(carry.agent, after, first)
+        after = self._coded(carry.agent, after)
+        first = first._replace(code=self._code_of_first(over, carry.agent, first, after.code))
         final = terminated if run.bootstrap_time_limit else over
         transition = Transition(
             obs_tm1=env.obs,
