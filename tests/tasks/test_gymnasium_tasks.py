@@ -121,6 +121,12 @@ class FailingStep(Line):
         raise OSError("no hand")
 
 
+class NotANumber(Line):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.full(2, np.nan, np.float32), {}
+
+
 class Grey(Line):
     """Pictures without channels: how far the episode is."""
 
@@ -178,6 +184,7 @@ HERE = __name__
         (f"{HERE}:OldResetResult", "reset must return (observation, info)."),
         (f"{HERE}:OldStep", "step must return (observation, reward, terminated, truncated, info)."),
         (f"{HERE}:FailingStep", "step(0) failed with OSError at test_gymnasium_tasks.py"),
+        (f"{HERE}:NotANumber", "reset gives an observation that is not finite."),
         (f"{HERE}:FloatGrey", "reset gives an observation of float64, but its space has bytes (uint8)."),
         (f"{HERE}:ChannelsFirst", "has images of shape (3, 40, 40), which looks like channels or frames first"),
         (f"{HERE}:NoEnvironment", "makes NoEnvironment, not an iqrl.Task or a gymnasium.Env."),
@@ -229,7 +236,7 @@ def test_an_environment_that_fails_ends_the_run_with_where(tmp_path, monkeypatch
     assert main(["train", f"{HERE}:{kind}", "--method", "dqn", "--steps", "2000", "--seeds", "1", "--out", "a"]) == 1
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert words in said
-    assert said.endswith("; a keeps step 0.")
+    assert said.endswith("; nothing was saved.")
 
 
 def test_an_environment_that_fails_in_evaluation_is_said():
@@ -253,6 +260,12 @@ def test_an_environment_that_fails_in_evaluation_is_said():
 def test_settings_of_other_tasks_are_refused(task, setting, words):
     with pytest.raises(iqrl.BadInput, match=words):
         iqrl.resolve(task, "dqn", **setting)
+
+
+def test_a_time_limit_beyond_the_games_own_is_refused():
+    run = iqrl.resolve("ALE/Pong-v5", "dqn", max_episode_steps=27_001)
+    with pytest.raises(iqrl.BadInput, match="max_episode_steps is 27001; ALE/Pong-v5 ends after 27000 steps"):
+        make_task(run)
 
 
 def test_an_environment_can_be_named_in_several_ways(monkeypatch):

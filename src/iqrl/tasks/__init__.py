@@ -49,6 +49,10 @@ def make_task(run: Run) -> Task:
     """The run's task with its options applied."""
     task = find_task(run.task)(run)
     if run.max_episode_steps is not None:
+        if task.host is not None and run.max_episode_steps > task.time_limit:
+            raise BadInput(
+                f"max_episode_steps is {run.max_episode_steps}; {run.task} ends after {task.time_limit} steps as it is."
+            )
         task = task._replace(time_limit=run.max_episode_steps)
     if run.reward_scale == 1:
         return task

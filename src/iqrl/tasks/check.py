@@ -58,6 +58,10 @@ def check_environment(name: str, env: Env) -> None:
         wrong = unlike_space(obs, env)
         if wrong:
             raise BadInput(f"{name}: {part} gives an observation {wrong}.")
+        if not np.isfinite(obs).all():
+            raise BadInput(f"{name}: {part} gives an observation that is not finite.")
+    if not np.isfinite(after[1]):
+        raise BadInput(f"{name}: step gives a reward that is not finite.")
 
 
 def unlike_space(obs: Any, env: Env) -> str:

@@ -206,17 +206,16 @@ class Driver:
         part = lambda seed, whole: jax.lax.dynamic_slice_in_dim(whole, seed, 1)
         put = lambda seed, whole, own: jax.lax.dynamic_update_slice_in_dim(whole, own, seed, 0)
         # The step is the only thing that seeds share.
-        of_seed = lambda seed, all_seeds: jax.tree.map(partial(part, seed), all_seeds)._replace(step=state.step)
-        all_seeds = state._replace(step=())
+        of_seed = lambda seed, all_seeds: TrainState(state.step, *jax.tree.map(partial(part, seed), all_seeds))
 
-        def turn(seed: jax.Array, done: tuple[TrainState, Period]) -> tuple[TrainState, Period]:
+        def turn(seed: jax.Array, done: tuple[tuple, Period]) -> tuple[tuple, Period]:
             own, period = alone._advance_together(of_seed(seed, done[0]), stop)
-            return jax.tree.map(partial(put, seed), done, (own._replace(step=()), period))
+            return jax.tree.map(partial(put, seed), done, (tuple(own[1:]), period))
 
-        one = jax.eval_shape(lambda: alone._advance_together(of_seed(0, all_seeds), stop)[1])
+        one = jax.eval_shape(lambda: alone._advance_together(of_seed(0, tuple(state[1:])), stop)[1])
         nothing = jax.tree.map(lambda leaf: jnp.zeros((self.run.seeds, *leaf.shape[1:]), leaf.dtype), one)
-        all_seeds, period = jax.lax.fori_loop(0, self.run.seeds, turn, (all_seeds, nothing))
-        return all_seeds._replace(step=jnp.maximum(state.step, stop)), period
+        all_seeds, period = jax.lax.fori_loop(0, self.run.seeds, turn, (tuple(state[1:]), nothing))
+        return TrainState(jnp.maximum(state.step, stop), *all_seeds), period
 
     def _advance_together(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """The seeds as an axis of every array."""

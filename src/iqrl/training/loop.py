@@ -184,7 +184,8 @@ class _Loop:
 
     @property
     def kept(self) -> str:
-        return f"{self.store.path} keeps step {self.saved_step:,}" if self.store else "nothing was saved"
+        kept = self.store is not None and self.saved_step > 0
+        return f"{self.store.path} keeps step {self.saved_step:,}" if kept else "nothing was saved"
 
     def save(self) -> None:
         if self.store is None or self.saved_step == self.step:

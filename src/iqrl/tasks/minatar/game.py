@@ -29,7 +29,8 @@ DEFAULTS = (
     ("optimiser", "rmsprop"), ("learning_rate", 2.5e-4), ("rmsprop_decay", 0.95), ("rmsprop_epsilon", 1e-4),
     ("epsilon_begin", 5000), ("epsilon_final", 0.1), ("epsilon_decay", 100_000), ("activation", "relu"),
 )  # fmt: skip
-"""of Young and Tian, but for a tenth of their buffer, a fifth of their steps and an update every fourth step, as on Atari.
+"""of Young and Tian, but for a tenth of their buffer, a fifth of their steps and an update every fourth step.
+
 Their RMSProp adds 0.01 outside the root: 1e-4 under it bounds the steps alike."""
 
 
