@@ -164,6 +164,10 @@ def test_a_fixed_setting_may_be_given_as_it_is():
 
 
 def test_original_preset():
+    with pytest.raises(
+        BadInput, match="the preset original is for states in a vector, and MinAtar/Asterix-v1 has images"
+    ):
+        resolve("MinAtar/Asterix-v1", "medqn-u", "original")
     run = resolve("Acrobot-v1", "medqn-u", "original")
     assert (run.buffer_size, run.sampling, run.hidden, run.steps) == (32, "whole", (32, 32), 100_000)
     assert run.consolidation_growth == 100_000

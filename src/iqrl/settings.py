@@ -75,6 +75,8 @@ def original_preset(name: str, method: Method, task: Task, given: Mapping[str, A
     """What the method's own authors used on tasks of this kind."""
     if not method.original:
         raise BadInput(f"method {name!r} has no preset original; leave it out.")
+    if task.image:
+        raise BadInput(f"the preset original is for states in a vector, and {task.name} has images; leave it out.")
     return dict(method.original)
 
 

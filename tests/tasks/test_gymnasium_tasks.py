@@ -194,6 +194,7 @@ HERE = __name__
         ("LunarLaner-v3", "did you mean LunarLander-v3?"),
         ("Pendulum-v1", "only discrete actions can be learned by Q values."),
         ("ALE/Pnog-v5", "did you mean"),
+        ("Pong-v5", "did you mean ALE/Pong-v5?"),
         ("MinAtar/Brekout-v1", "did you mean MinAtar/Breakout-v1?"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable
 
@@ -9,10 +10,11 @@ import gymnasium
 import numpy as np
 
 from iqrl.config import Run, TaskOptions
-from iqrl.errors import BadInput, unknown
+from iqrl.errors import BadInput, PackagesMissing, unknown
 from iqrl.plugins import load_attribute, load_module
 from iqrl.tasks.acrobot import acrobot
 from iqrl.tasks.atari import atari_task
+from iqrl.tasks.atari_names import game_names
 from iqrl.tasks.base import Task, scaled
 from iqrl.tasks.cartpole import cartpole
 from iqrl.tasks.check import check_task
@@ -71,7 +73,7 @@ def find_task(name: str) -> Callable[[TaskOptions], Task]:
     if _is_registered(name):
         return lambda options: gymnasium_task(name, lambda: gymnasium.make(name), options.frame_stack)
     if ":" not in name:
-        raise unknown("task", name, TASKS, also=gymnasium.registry)
+        raise unknown("task", name, TASKS, also=_registered())
     found = load_attribute(name)
     if isinstance(found, Task):
         return lambda options: check_task(name, found)
@@ -81,6 +83,14 @@ def find_task(name: str) -> Callable[[TaskOptions], Task]:
         f"{name} is {type(found).__name__}, not an iqrl.Task, a gymnasium.Env class, or a function that makes one of "
         f"these."
     )
+
+
+def _registered() -> list[str]:
+    """What Gymnasium has, and the games of Atari where they are installed; not those under their old names."""
+    names = [name for name, spec in gymnasium.registry.items() if "ale_py" not in str(spec.entry_point)]
+    with contextlib.suppress(PackagesMissing):
+        names += [f"ALE/{game}-v5" for game in game_names()]
+    return names
 
 
 def _is_registered(name: str) -> bool:

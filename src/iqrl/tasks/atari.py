@@ -153,6 +153,7 @@ DEFAULTS = (
     ("buffer_size", 10_000), ("learning_starts", 20_000), ("update_every", 4), ("target_period", 8000), ("gamma", 0.99),
     ("optimiser", "rmsprop"), ("learning_rate", 2.5e-4), ("epsilon_final", 0.01), ("epsilon_begin", 20_000),
     ("epsilon_decay", 250_000), ("activation", "relu"), ("bootstrap_time_limit", False), ("seeds", 1),
+    ("srnn_form", "samples"),
 )  # fmt: skip
 """Dopamine's, but for the paper's small buffer"""
 

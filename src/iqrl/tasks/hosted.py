@@ -79,6 +79,7 @@ def _as_vector(name: str, space: Box) -> dict[str, Any]:
 IMAGE_DEFAULTS = (
     ("buffer_size", 10_000), ("learning_starts", 5000), ("update_every", 4), ("gamma", 0.99),
     ("learning_rate", 2.5e-4), ("epsilon_final", 0.05), ("activation", "relu"), ("seeds", 1),
+    ("srnn_form", "samples"),
 )  # fmt: skip
 """between MinAtar's and Atari's"""
 

@@ -69,7 +69,8 @@ def load_state(path: Path, like: Any, identity: str) -> tuple[Any, dict[str, np.
     for name in expected.keys() | arrays.keys():
         if name not in expected or name not in arrays or not _fits(arrays[name], expected[name]):
             raise BadInput(f"{path} does not fit its run: {name} differs; it was left alone.")
-    leaves = [jax.numpy.asarray(arrays[name]) for name in expected]
+    # One array after the other, each given up when it is copied: a buffer of images is not there a third time.
+    leaves = [jax.numpy.asarray(arrays.pop(name)) for name in expected]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), outside
 
 

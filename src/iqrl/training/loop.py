@@ -135,7 +135,8 @@ class _Loop:
                 self.save()
         self.save()
         if self.step < self.run.steps:
-            where = f"saved; continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
+            saved = "saved; " if self.step else ""
+            where = f"{saved}continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
             raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}; {where}")
 
     @property

@@ -28,6 +28,7 @@ DEFAULTS = (
     ("steps", 1_000_000), ("buffer_size", 10_000), ("learning_starts", 5000), ("update_every", 4), ("gamma", 0.99),
     ("optimiser", "rmsprop"), ("learning_rate", 2.5e-4), ("rmsprop_decay", 0.95), ("rmsprop_epsilon", 1e-4),
     ("epsilon_begin", 5000), ("epsilon_final", 0.1), ("epsilon_decay", 100_000), ("activation", "relu"),
+    ("srnn_form", "samples"),
 )  # fmt: skip
 """of Young and Tian, but for a tenth of their buffer, a fifth of their steps and an update every fourth step.
 
