@@ -302,21 +302,23 @@ def distributional(
 
 
 def random_codes(run: Run, task: Task) -> contexts.ContextDivision:
-    encoder = encoders.random_encoder(image_encoder(run, task), run.code_size)
+    structure = encoders.convolutional(image_of(run, task), task.layers, run.padding)
+    encoder = encoders.random_encoder(structure, run.code_size)
     return contexts.of_codes(skm_of_codes(run, encoder.size), encoder)
 
 
 def trained_codes(run: Run, task: Task) -> contexts.ContextDivision:
-    features = image_encoder(run, task)
+    image_of(run, task)
+    features: Any = convolutions(run, task)
     return contexts.of_features(
         skm_of_codes(run, features.size), lambda params, obs: features.apply(params["encoder"], obs)
     )
 
 
-def image_encoder(run: Run, task: Task) -> encoders.Encoder:
+def image_of(run: Run, task: Task) -> encoders.Image:
     if task.image is None:
         raise BadInput(f"{run.method} is for images, and {task.name} has none; for states in a vector take iq.")
-    return encoders.convolutional(task.image, task.layers, run.padding)
+    return task.image
 
 
 def medqn_r(run: Run, task: Task) -> Agent:

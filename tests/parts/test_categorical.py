@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pictures import WALK
 
+from iqrl.methods import build_agent
 from iqrl.parts.categorical import categorical, even_support, projected
 from iqrl.parts.losses import Sample
 from iqrl.parts.networks import Output, expectation
 from iqrl.parts.replay import Transition
+from iqrl.settings import resolve
+from iqrl.tasks import make_task
 
 SUPPORT = even_support(0.0, 2.0, 3)
 """0, 1 and 2"""
@@ -139,3 +143,11 @@ def test_support_of_c51():
     support = np.asarray(even_support(-10.0, 10.0, 51))
     np.testing.assert_allclose(np.diff(support), 0.4, rtol=1e-4)
     assert (support[0], support[-1], support.size) == (-10, 10, 51)
+
+
+@pytest.mark.parametrize(("double", "options", "aim"), AIMS)
+def test_rainbow_chooses_as_the_setting_says(double, options, aim):
+    run = resolve(WALK, "rainbow", hidden=(8,), double_q=double, value_low=0.0, value_high=2.0, atoms=3)
+    agent = build_agent(run, make_task(run))
+    found = float(agent.value_loss(by_hand(**options)))
+    assert found == pytest.approx(-np.dot(aim, np.log([0.2, 0.3, 0.5])), abs=1e-5)

@@ -4,13 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pictures import WALK
 
+from iqrl.methods import build_agent
 from iqrl.parts import schedules
 from iqrl.parts.distillation import BETWEEN_DISTRIBUTIONS, distillation
 from iqrl.parts.losses import Sample
 from iqrl.parts.networks import Output
 from iqrl.parts.regularisers import Moment
 from iqrl.parts.replay import Transition
+from iqrl.settings import resolve
+from iqrl.tasks import make_task
 
 
 def logits_of(probabilities):
@@ -67,3 +71,12 @@ def test_a_batch_may_follow():
     one = moment(logits_of(ONLINE), logits_of(TEACHER))
     many = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf], axis=-1), one)
     np.testing.assert_allclose(term.loss(many), [float(term.loss(one))] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["rainbow-iq", "rainbow-iq-re", "rainbow-iq-te"])
+def test_heads_of_rainbow_are_held_by_their_distributions(method):
+    run = resolve(WALK, method, hidden=(8,), distill_actions="taken", distill_heads="sum")
+    agent = build_agent(run, make_task(run))
+    found = agent.regularisers[0].loss(moment(logits_of(ONLINE), logits_of(TEACHER)))
+    of_head = lambda k: entropy(TEACHER[k][1], ONLINE[k][1])
+    assert float(found) == pytest.approx(of_head(1) + of_head(2), rel=1e-5)

@@ -187,3 +187,16 @@ def test_what_is_noted_is_noted_of_the_very_states(n, every):
             kept = refresh(kept)
             check_notes(kept, notes[0], t)
             check_notes(renew_otherwise(kept), notes[1], t)
+
+
+def test_labels_are_given_to_the_stack_that_was_seen():
+    """The label is of the oldest frame, which is there from the fourth observation of an episode on."""
+    steps = episodes([2, 6], stack=4)
+    replay, kept, sample = stored(steps, 200, 4, 1)
+    label = lambda obs: (obs[0] + (obs[FRAME] > 0)).astype(jnp.int32)
+    kept = jax.jit(lambda film: replay.relabel(film, label))(kept)
+    drawn = sample(kept, jnp.int32(len(steps) - 1), jnp.linspace(0.0, 0.999, 64)).steps
+    expected = lambda obs: np.int32(obs[0]) + (obs[FRAME] > 0)
+    np.testing.assert_array_equal(drawn.context_tm1, expected(np.asarray(drawn.obs_tm1)))
+    np.testing.assert_array_equal(drawn.context_t, expected(np.asarray(drawn.obs_t)))
+    assert set(np.asarray(drawn.context_t).tolist()) >= {0, 1}

@@ -49,3 +49,14 @@ def test_the_spread_is_learned():
     gradient = jax.grad(total)(params)
     assert np.abs(gradient["sigma"]["heads"]["b"]).max() > 0.1
     assert np.abs(gradient["sigma"]["heads"]["w"]).max() > 0.01
+
+
+def test_noise_of_own_layers_is_not_that_of_the_heads():
+    """Each number is used once."""
+    network, params = made(own_layers=1)
+    for number, name, unmoved in ((0, "own", "heads"), (2 * (8 + 3), "heads", "own")):
+        moved = network.perturb(params, jnp.full(network.draws, 0.5).at[number].set(0.9))
+        pairs = lambda part, moved=moved: zip(jax.tree.leaves(moved[part]), jax.tree.leaves(params[part]), strict=True)
+        change = lambda part, pairs=pairs: max(float(np.abs(a - b).max()) for a, b in pairs(part))
+        assert change(name) > 0.05
+        assert change(unmoved) < 1e-3

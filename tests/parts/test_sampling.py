@@ -36,6 +36,11 @@ def test_places_by_hand():
     np.testing.assert_array_equal(places_at(tree, shares), [0, 0, 2, 2, 3, 3])
 
 
+def test_the_very_end_is_the_last_place_that_has_weight():
+    """(31 + u) / 32 rounds to 1 for the largest u below 1."""
+    np.testing.assert_array_equal(places_at(tree_of([1.0, 0.0, 2.0, 1.0, 0.0]), jnp.array([1.0])), [3])
+
+
 def test_proportions_in_a_tree_of_many_levels():
     weights = np.zeros(5000)
     weights[[3, 17, 4999]] = [1.0, 3.0, 6.0]

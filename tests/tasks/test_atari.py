@@ -15,6 +15,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 from iqrl.errors import BadInput
+from iqrl.settings import resolve
+from iqrl.tasks import make_task
 from iqrl.tasks.atari import AtariGame
 from iqrl.tasks.atari_names import game_names, rom_of
 
@@ -235,3 +237,8 @@ def test_missing_packages(monkeypatch, package):
 def test_settings_out_of_range(settings):
     with pytest.raises(BadInput, match=f"{next(iter(settings))} must be"):
         AtariGame("ALE/Pong-v5", **settings)
+
+
+def test_how_often_actions_stick_is_a_setting():
+    for given, sticky in (({}, 0.25), ({"sticky": 0.0}, 0.0)):
+        assert make_task(resolve("ALE/Breakout-v5", "dqn", **given)).host(0).sticky == sticky

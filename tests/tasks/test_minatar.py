@@ -709,6 +709,49 @@ def test_space_invaders_the_next_formation_is_faster():
     assert intervals == [11, 10, 9, 8, 7, 6, 6, 6]
 
 
+# Meetings, though the other moves on in the same step; and what sticks
+
+
+def test_what_sticks_is_the_action_that_was_played():
+    """Chosen 1, 2, 2; the last two do not get through: what was played, 1, is played three times."""
+    go, _ = compiled("breakout")
+    play = first("breakout")
+    for action, luck in ((1, 0.5), (2, 0.05), (2, 0.05)):
+        play, _, _ = go(play, jnp.int32(action), jnp.array([luck]))
+    assert int(play.game.paddle) == 1
+
+
+@pytest.mark.parametrize("game", NAMES)
+def test_how_often_actions_stick_is_a_setting(game):
+    """A number of 0.2 repeats the action before where sticky is 0.3, and not where it is 0.1 or 0."""
+    for options, stuck in ((TaskOptions(sticky=0.3), True), (TaskOptions(), False), (TaskOptions(sticky=0.0), False)):
+        task = find_task(NAMES[game])(options)
+        uniforms = jnp.full(task.step_draws, 0.2)
+        play, _, _ = task.step(task.reset(jnp.zeros(task.reset_draws)), jnp.int32(1), uniforms)
+        assert int(play.last_action) == (0 if stuck else 1)
+
+
+def test_asterix_what_the_player_walks_into_counts_though_it_moves_on_in_the_same_step():
+    for gold, outcome in (((), (0, True)), ((5,), (1, False))):
+        play = situation("asterix", move_timer=0, **things({5: 6}, gold))
+        assert step("asterix", play, 3)[1:] == outcome
+
+
+def test_space_invaders_an_alien_at_the_cannon_ends_the_game_though_it_moves_on():
+    play = invaders(aliens=board((9, 5)), right=True, move_timer=0)
+    assert step("space_invaders", play)[1:] == (0, True)
+
+
+def test_seaquest_a_bullet_where_the_submarine_is_ends_the_game_though_it_flies_on():
+    enemy = fish(3, 4, submarine=True, shot_timer=9, bullet_x=5, bullet_flying=True)
+    assert step("seaquest", situation("seaquest", **DIVE, **enemy))[1:] == (0, True)
+
+
+def test_seaquest_a_diver_comes_aboard_though_he_would_swim_on():
+    play, _, _ = step("seaquest", situation("seaquest", **DIVE, **diver(5, 4, timer=0)))
+    assert (int(play.game.crew), marks("seaquest", play, 9)) == (1, [])
+
+
 # Beside MinAtar itself
 
 
