@@ -191,7 +191,9 @@ class Driver:
         def of_seeds(axis_size, batched, over, otherwise, *given):
             # A branch for all seeds together: one for each would be made into both, and a choice.
             axes = jax.tree.map(lambda differs: 0 if differs else None, tuple(batched[2:]))
-            return jax.lax.cond(jnp.any(over), jax.vmap(code, axes), lambda *_: otherwise, *given), True
+            return jax.lax.cond(
+                jnp.any(over), jax.vmap(code, axes, axis_size=axis_size), lambda *_: otherwise, *given
+            ), True
 
         return where_over(over, otherwise, agent.contexts, agent.params, first.obs)
 
