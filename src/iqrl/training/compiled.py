@@ -190,10 +190,10 @@ class Driver:
         @where_over.def_vmap
         def of_seeds(axis_size, batched, over, otherwise, *given):
             # A branch for all seeds together: one for each would be made into both, and a choice.
-            axes = jax.tree.map(lambda differs: 0 if differs else None, tuple(batched[2:]))
-            return jax.lax.cond(
-                jnp.any(over), jax.vmap(code, axes, axis_size=axis_size), lambda *_: otherwise, *given
-            ), True
+            axes = jax.tree.map(lambda differs: 0 if differs else None, tuple(batched))
+            of_each = partial(jax.vmap, in_axes=axes[1:], axis_size=axis_size)
+            new, old = of_each(lambda otherwise, *given: code(*given)), of_each(lambda otherwise, *given: otherwise)
+            return jax.lax.cond(jnp.any(over), new, old, otherwise, *given), True
 
         return where_over(over, otherwise, agent.contexts, agent.params, first.obs)
 
