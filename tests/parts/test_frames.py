@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iqrl.parts.frames import film
@@ -96,6 +96,8 @@ def check(steps, batch, n):
     sampling=st.sampled_from(["uniform", "prioritised"]),
     seed=st.integers(0, 99),
 )
+@example(lengths=[5, 1, 1], capacity=1, stack_and_n=(4, 3), sampling="uniform", seed=4)
+@example(lengths=[1] * 5, capacity=1, stack_and_n=(4, 3), sampling="prioritised", seed=4)
 def test_what_is_sampled_is_what_the_agent_saw(lengths, capacity, stack_and_n, sampling, seed):
     stack, n = stack_and_n
     steps = episodes(lengths, stack, truncated={seed % len(lengths)})

@@ -68,7 +68,8 @@ def film(
     `notes` is the number w of columns that are noted of a state; `update_every` how many steps there are between
     updates, which is needed only for them.
     """
-    rows, slots = capacity + stack + n_step, capacity + n_step - 1
+    # A step takes two rows where it ends an episode: the newest whole return is there even if each of its steps did.
+    rows, slots = capacity + stack + 2 * n_step, capacity + n_step - 1
     sampler = sampling(slots)
 
     def init() -> Film:
