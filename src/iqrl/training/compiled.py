@@ -1,4 +1,4 @@
-"""The compiled driver: environment, agent and statistics in one XLA program; seeds are a `vmap` axis.
+"""The compiled driver: environment, agent and statistics in one XLA program; seeds are a `vmap` axis, of images a loop.
 
 The program is a loop of segments. A segment draws its random numbers in one block, makes its steps
 in an inner loop and ends at a sync of the target, at the end of the block, or at the end of the
@@ -23,6 +23,7 @@ from iqrl.parts.contexts import Situation
 from iqrl.parts.networks import Params
 from iqrl.parts.replay import Transition
 from iqrl.tasks.base import Task
+from iqrl.training.devices import platform
 
 BLOCK = 500
 """steps whose random numbers are drawn at once: large enough to amortise, small enough for the cache"""
@@ -199,7 +200,8 @@ class Driver:
 
     def advance(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """To step `stop`, and the statistics on the way."""
-        in_turn = self.task.image is not None and self.run.seeds > 1
+        large = self.task.image is not None and self.run.seeds > 1
+        in_turn = large and platform() == "cpu"
         return self._advance_in_turn(state, stop) if in_turn else self._advance_together(state, stop)
 
     def _advance_in_turn(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:

@@ -31,6 +31,12 @@ def use_chosen_device() -> None:
         choose_device(name)
 
 
+def platform() -> str:
+    """What runs are compiled for: cpu, gpu or tpu."""
+    device = jax.config.jax_default_device
+    return device.platform if device else jax.default_backend()
+
+
 def found(name: str) -> jax.Device:
     try:
         return jax.devices(name)[0]
