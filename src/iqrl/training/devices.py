@@ -33,7 +33,7 @@ def use_chosen_device() -> None:
 
 def platform() -> str:
     """What runs are compiled for: cpu, gpu or tpu."""
-    device = jax.config.jax_default_device
+    device = jax.config.jax_default_device  # ty: ignore[missing-attribute]
     return device.platform if device else jax.default_backend()
 
 
