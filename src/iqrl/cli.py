@@ -135,6 +135,9 @@ def _add_training(commands: Any) -> None:
     evaluate.add_argument("run", type=Path, metavar="RUN", help="directory of the run")
     evaluate.add_argument("--episodes", type=whole, default=10, help="episodes per trained seed (default: 10)")
     evaluate.add_argument("--seed", type=whole, default=0, help="seed of the first episode (default: 0)")
+    evaluate.add_argument(
+        "--epsilon", type=fraction, default=0.0, help="share of actions at random (default: 0; Atari is often 0.001)"
+    )
     evaluate.add_argument("--json", action="store_true", help="print the returns as one JSON object, last on stdout")
 
     plot = commands.add_parser("plot", help="learning curves: mean and spread per method", allow_abbrev=False)
@@ -255,11 +258,12 @@ def evaluate(options: argparse.Namespace) -> None:
 
     result = load(options.run)
     with counting(str(options.run), "episodes") as display:
-        returns = greedy(result, options.episodes, options.seed, display=display)
+        returns = greedy(result, options.episodes, options.seed, epsilon=options.epsilon, display=display)
     to = sys.stderr if options.json else sys.stdout
     for agent, row in zip(result.agents, returns, strict=True):
         print(f"seed {agent.seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=to)
-    print(f"all: mean {returns.mean():.1f} over {returns.size} greedy episode{'s' * (returns.size > 1)}", file=to)
+    how = "greedy " if options.epsilon == 0 else ""
+    print(f"all: mean {returns.mean():.1f} over {returns.size} {how}episode{'s' * (returns.size > 1)}", file=to)
     if options.json:
         seeds = [
             {"seed": agent.seed, "returns": row.tolist()} for agent, row in zip(result.agents, returns, strict=True)
@@ -280,8 +284,10 @@ def plot(options: argparse.Namespace) -> None:
 def interference(options: argparse.Namespace) -> None:
     from rich.console import Console
 
+    from iqrl.analysis.experience import check_compiled
     from iqrl.report import measurements
     from iqrl.report.maps import plot_runs
+    from iqrl.tasks import make_task
     from iqrl.training.loop import load
     from iqrl.training.store import RunStore
 
@@ -294,6 +300,9 @@ def interference(options: argparse.Namespace) -> None:
             f"afterwards: --matrix, --map."
         )
     matrix_options = _matrix_options(options)
+    if options.matrix or options.map:
+        for store in stores:
+            check_compiled(make_task(store.run))
     _make_folder(options.out)
     to = Console(stderr=options.json)
     numbers: dict[str, Any] = {"runs": {}}

@@ -96,6 +96,11 @@ def test_a_task_that_gymnasium_does_not_have_is_evaluated_as_it_is():
     result = iqrl.train("probe-choice", "dqn", steps=1000, seeds=1, learning_starts=50, epsilon_decay=200)
     returns = iqrl.evaluate(result, episodes=8)
     np.testing.assert_array_equal(returns, np.ones((1, 8)))
+    at_random = iqrl.evaluate(result, episodes=40, epsilon=1.0)
+    np.testing.assert_array_equal(at_random, iqrl.evaluate(result, episodes=40, epsilon=1.0))
+    assert 10 <= (at_random == 1).sum() <= 30  # of two actions one is right; 0.1% of fair coins do otherwise
+    with pytest.raises(iqrl.BadInput, match=r"epsilon is 1.5; it must be from 0 to 1"):
+        iqrl.evaluate(result, epsilon=1.5)
     with pytest.raises(iqrl.BadInput, match="episodes must be at least 1"):
         iqrl.evaluate(result, episodes=0)
 

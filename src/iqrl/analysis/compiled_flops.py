@@ -21,7 +21,8 @@ from iqrl.analysis.flops import updates_of
 from iqrl.measure.errors import td_errors
 from iqrl.measure.meter import RunMeter
 from iqrl.training.compilation import COMPILER_OPTIONS, enable_cache
-from iqrl.training.compiled import Carry, Driver, Noise
+from iqrl.training.compiled import Driver
+from iqrl.training.states import Carry, Noise
 
 
 class Piece(NamedTuple):

@@ -16,9 +16,11 @@ from iqrl.parts.contexts import Situation
 from iqrl.parts.replay import Transition, pack, unpack
 from iqrl.parts.returns import joined
 from iqrl.results import Result
+from iqrl.tasks.base import Task
 from iqrl.tasks.exploring import LONGEST
 from iqrl.training.compilation import enable_cache
-from iqrl.training.compiled import Carry, Driver, EnvState, Noise, Step
+from iqrl.training.compiled import Driver
+from iqrl.training.states import Carry, EnvState, Noise, Step
 
 WALKS = 200
 """environments side by side, each with an ε of its own"""
@@ -44,6 +46,12 @@ class Experience(NamedTuple):
         return np.asarray(unpack(jnp.moveaxis(self.rows, -1, 0), self.states.shape[-1]).context_tm1)
 
 
+def check_compiled(task: Task) -> None:
+    """A sentence where an agent cannot be let play."""
+    if task.host:
+        raise BadInput(f"{task.name} is played outside the compiled program, so its agent cannot be let play here.")
+
+
 def gather(
     result: Result, count: int = 10_000, epsilon: tuple[float, float] | None = None, seed: int = 0
 ) -> Experience:
@@ -53,10 +61,7 @@ def gather(
     range given): a run passes through many policies, and the states of all its training are wanted, not only those
     of the policy it ended with. Walks are as long as an episode may be, so that no part of it is favoured.
     """
-    if result.task.host:
-        raise BadInput(
-            f"{result.task.name} is played outside the compiled program, so its agent cannot be let play here."
-        )
+    check_compiled(result.task)
     if count < 1:
         raise BadInput(f"count is {count}; it must be at least 1.")
     lowest, highest = epsilon or (result.run.epsilon_final, 1.0)

@@ -21,7 +21,8 @@ from iqrl.measure.meter import NOTHING_MEASURED
 from iqrl.parts import contexts, schedules
 from iqrl.parts.networks import Output
 from iqrl.training.compilation import COMPILER_OPTIONS, compile_driver
-from iqrl.training.compiled import Carry, Driver, Loop, Noise, Period, TrainState, summarise
+from iqrl.training.compiled import Driver, Loop
+from iqrl.training.states import Carry, Noise, Period, TrainState, summarise
 
 STEPS, SECONDS = 4000, 0.5
 """length of a timing: so many steps, or as many as fit into the seconds"""

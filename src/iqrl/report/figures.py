@@ -64,6 +64,8 @@ def colours(count: int) -> list[str]:
 
 def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
     """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed."""
+    if all(np.isnan(returns).all() for _, _, returns in curves):
+        raise BadInput("no episode has ended yet in what is to be drawn, so there is no return.")
     tasks = list(dict.fromkeys(run.task for run, _, _ in curves))
     labels = distinct_labels([run for run, _, _ in curves])
     with drawing(path, 6.4 * len(tasks), 4.0) as figure:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from iqrl.training.compiled import Driver, Period, TrainState
+from iqrl.training.compiled import Driver
+from iqrl.training.states import Period, TrainState
 from iqrl.training.devices import use_chosen_device
 from iqrl.training.hosted import Hosted, HostedDriver, Part, Parts
 from iqrl.training.memory import give_memory_back, keep_working_memory

@@ -1,4 +1,4 @@
-"""Greedy episodes: in Gymnasium's own environment where there is one, else in the task itself."""
+"""Greedy episodes, or nearly: in Gymnasium's own environment where there is one, else in the task itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from iqrl.errors import BadInput, RunFailed
 from iqrl.plugins import in_a_sentence
@@ -17,20 +18,30 @@ LONGEST = 108_000
 
 
 def evaluate(
-    result: Result, episodes: int = 10, seed: int = 0, *, display: Callable[[int, int], None] = lambda played, of: None
+    result: Result,
+    episodes: int = 10,
+    seed: int = 0,
+    *,
+    epsilon: float = 0.0,
+    display: Callable[[int, int], None] = lambda played, of: None,
 ) -> np.ndarray:
-    """[seeds, episodes]: the return of each greedy episode; every agent meets the same starts."""
+    """[seeds, episodes]: the return of each greedy episode; every agent meets the same starts.
+
+    `epsilon`: the share of actions that are drawn at random instead.
+    """
     if episodes < 1:
         raise BadInput(f"episodes must be at least 1, got {episodes}.")
     if seed < 0:
         raise BadInput(f"seed must be at least 0, got {seed}.")
+    if not 0 <= epsilon <= 1:
+        raise BadInput(f"epsilon is {epsilon}; it must be from 0 to 1.")
     task, limit = result.task, min(result.task.time_limit, LONGEST)
     env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task)
     starts, agents = range(seed, seed + episodes), result.agents
     returns = np.zeros((len(agents), episodes))
     for played, (i, j) in enumerate(np.ndindex(*returns.shape), start=1):
         try:
-            returns[i, j] = play(agents[i], env, starts[j], limit)
+            returns[i, j] = play(agents[i], env, starts[j], limit, epsilon)
         except Exception as error:
             failed = f"an episode of {task.name} that began with seed {starts[j]} failed"
             raise RunFailed(f"{failed} with {in_a_sentence(error)}.") from error
@@ -38,12 +49,15 @@ def evaluate(
     return returns
 
 
-def play(agent: TrainedAgent, env: gymnasium.Env, seed: int, limit: int) -> float:
-    """The return of one greedy episode."""
+def play(agent: TrainedAgent, env: gymnasium.Env, seed: int, limit: int, epsilon: float = 0.0) -> float:
+    """The return of one episode, greedy but for a share of its actions."""
+    chance, actions = np.random.default_rng(seed), env.action_space
+    assert isinstance(actions, Discrete)
     first, _ = env.reset(seed=seed)
     obs, total = first, 0.0
     for _ in range(limit):
-        action = int(agent.predict(obs, first=first, score=total))
+        at_random = chance.random() < epsilon
+        action = int(chance.integers(actions.n) if at_random else agent.predict(obs, first=first, score=total))
         obs, reward, terminated, truncated, _ = env.step(action)
         total += float(reward)
         if terminated or truncated:

@@ -17,20 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from iqrl.agent import AgentState, Choice
-from iqrl.training.compiled import (
-    Carry,
-    Driver,
-    EnvState,
-    Event,
-    Noise,
-    Period,
-    Statistics,
-    Step,
-    TrainState,
-    stream,
-    summarise,
-)
+from iqrl.training.compiled import Driver, stream
 from iqrl.training.environments import Environments, Outcome
+from iqrl.training.states import Carry, EnvState, Event, Noise, Period, Statistics, Step, TrainState, summarise
 
 
 class Pending(NamedTuple):

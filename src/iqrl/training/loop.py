@@ -23,10 +23,11 @@ from iqrl.plugins import in_a_sentence
 from iqrl.results import Result
 from iqrl.tasks import make_task
 from iqrl.training.compilation import Program, compile_driver
-from iqrl.training.compiled import Driver, Period, TrainState, all_finite
+from iqrl.training.compiled import Driver
 from iqrl.training.devices import compute_in_the_calling_thread
 from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
+from iqrl.training.states import Period, TrainState, all_finite
 from iqrl.training.store import RunStore
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
