@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from iqrl.errors import BadInput
 from iqrl.report.figures import plot_curves
 from iqrl.report.labels import distinct_labels
 from iqrl.report.progress import LiveDisplay, PlainDisplay, clock, returns_text
@@ -26,6 +27,12 @@ def test_figure_has_a_panel_per_task_and_bridges_gaps(tmp_path):
     text = path.read_text()
     assert "CartPole-v0" in text
     assert "Acrobot-v1" in text
+
+
+def test_a_figure_of_no_returns_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="no episode has ended yet"):
+        plot_curves([(resolve("CartPole-v0", "iq"), np.arange(2), np.full((1, 2), np.nan))], tmp_path / "none.svg")
+    assert not list(tmp_path.iterdir())
 
 
 REPORT = Progress(2000, 4000, np.array([10.0, np.nan, 30.0]), 0.5, 12345.6, 75.0)

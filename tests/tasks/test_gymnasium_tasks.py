@@ -299,11 +299,14 @@ def test_grey_pictures_are_seen_in_stacks():
     assert iqrl.evaluate(result, episodes=1).shape == (1, 1)
 
 
-def test_an_environment_of_ones_own_trains_and_is_evaluated():
-    result = iqrl.train(f"{HERE}:Line", "iq", steps=400, seeds=2, learning_starts=100)
+def test_an_environment_of_ones_own_trains_and_is_evaluated(tmp_path, capsys):
+    result = iqrl.train(f"{HERE}:Line", "iq", steps=400, seeds=2, learning_starts=100, out=tmp_path / "run")
     assert result.returns.shape[0] == 2
     assert np.isfinite(result.returns).any()
     assert iqrl.evaluate(result, episodes=2).shape == (2, 2)
+    assert main(["interference", str(tmp_path / "run"), "--map", "--out", str(tmp_path / "new")]) == 2
+    assert "is played outside the compiled program" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_hosted_run_can_be_measured():
