@@ -107,7 +107,7 @@ SMALL = {
 }  # fmt: skip
 KINDS = {
     "vector": [("iq", {"update_every": 4, "n_step": 3}), ("dqn", {"measure_every": 10}), ("rainbow", {})],
-    "image": [("iq-re", {"contexts": 3}), ("rainbow-iq-te", {"update_every": 4})],
+    "image": [("rainbow-iq-te", {"update_every": 4, "contexts": 3})],
 }
 CASES = [(kind, method, settings) for kind, cases in KINDS.items() for method, settings in cases]
 

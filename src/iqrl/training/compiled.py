@@ -116,17 +116,18 @@ class Driver:
 
     def _advance_in_turn(self, state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
         """One seed after the other: networks of images do not all fit into a processor's cache, one does."""
-        alone = replace(self, run=replace(self.run, seeds=1))
+        # A function of its own, so that it is traced once for both uses.
+        advance = jax.jit(replace(self, run=replace(self.run, seeds=1))._advance_together)
         part = lambda seed, whole: jax.lax.dynamic_slice_in_dim(whole, seed, 1)
         put = lambda seed, whole, own: jax.lax.dynamic_update_slice_in_dim(whole, own, seed, 0)
         # The step is the only thing that seeds share.
         of_seed = lambda seed, all_seeds: TrainState(state.step, *jax.tree.map(partial(part, seed), all_seeds))
 
         def turn(seed: jax.Array, done: tuple[tuple, Period]) -> tuple[tuple, Period]:
-            own, period = alone._advance_together(of_seed(seed, done[0]), stop)
+            own, period = advance(of_seed(seed, done[0]), stop)
             return jax.tree.map(partial(put, seed), done, (tuple(own[1:]), period))
 
-        one = jax.eval_shape(lambda: alone._advance_together(of_seed(0, tuple(state[1:])), stop)[1])
+        one = jax.eval_shape(advance, of_seed(0, tuple(state[1:])), stop)[1]
         nothing = jax.tree.map(lambda leaf: jnp.zeros((self.run.seeds, *leaf.shape[1:]), leaf.dtype), one)
         all_seeds, period = jax.lax.fori_loop(0, self.run.seeds, turn, (tuple(state[1:]), nothing))
         return TrainState(jnp.maximum(state.step, stop), *all_seeds), period
