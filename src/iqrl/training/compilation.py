@@ -14,10 +14,10 @@ import jax
 import numpy as np
 
 from iqrl.training.compiled import Driver
-from iqrl.training.states import Period, TrainState
 from iqrl.training.devices import use_chosen_device
 from iqrl.training.hosted import Hosted, HostedDriver, Part, Parts
 from iqrl.training.memory import give_memory_back, keep_working_memory
+from iqrl.training.states import Period, TrainState
 
 
 def enable_cache() -> None:
