@@ -51,6 +51,17 @@ def test_noise_is_in_what_is_done_and_of_the_target_another():
     assert np.abs(samples.online_t.q - samples.target_t.q).max() > 0.01
 
 
+@pytest.mark.parametrize("method", ["rainbow", "stream-c51"])
+def test_distributions_are_on_the_atoms_asked_for(method):
+    """Seven atoms from -2 to 4: a network of zeros finds them all as likely, and values everything 1."""
+    agent = agent_of(method, "CartPole-v0", value_low=-2.0, value_high=4.0, atoms=7)
+    state = agent.init(jax.random.key(0))
+    assert state.params["heads"]["b"].size == 2 * 7
+    nothing = state._replace(params=jax.tree.map(jnp.zeros_like, state.params))
+    now = Situation(jnp.ones(4), jnp.ones(4), jnp.float32(0))
+    np.testing.assert_allclose(agent.values(nothing, now)[0], [1.0, 1.0], rtol=1e-6)
+
+
 def test_on_images_returns_have_as_many_steps_as_asked():
     film = agent_of("rainbow", buffer_size=40, n_step=3, hidden=(8,)).replay.init()
     assert film.row.size == 40 + 2
