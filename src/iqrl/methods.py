@@ -73,7 +73,7 @@ METHODS: dict[str, Method] = {
         "Liu et al. 2019",
         agents.srnn,
         extra_groups=(Sparsity,),
-        # The form of the released code, which comes nearer to the paper's table.
+        # The form of the code that the paper's authors published.
         paper=BASELINES | {"srnn_form": "samples"},
     ),
     "dsom": Method(
@@ -226,7 +226,7 @@ METHODS: dict[str, Method] = {
         "Gogianu et al. 2026; Bellemare et al. 2017",
         agents.stream_c51,
         extra_groups=(Normalisation, Distribution),
-        defaults=STREAM_NETWORK | {"learning_starts": 0},
+        defaults=STREAM_NETWORK | {"learning_starts": 0, "optimiser": "adam", "learning_rate": 5e-4},
         fixed=STREAM | {"td_error": "huber"},
     ),
 }
