@@ -26,8 +26,7 @@ import numpy as np
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from jax.experimental import io_callback
 
-from iqrl.tasks.atari import FRAME_SKIP, SIDE, STACK, AtariGame
-from iqrl.tasks.atari_names import rom_of
+from iqrl.envs.atari import FRAME_SKIP, SIDE, STACK, AtariGame, rom_of
 
 Turn = Callable[[np.ndarray], object]
 """plays actions [steps, games]"""

@@ -22,7 +22,7 @@ def measure(method: str, capacity: int, steps: int) -> dict:
     import jax
     import numpy as np
 
-    from iqrl.settings import resolve
+    from iqrl.make_run import resolve
     from iqrl.training.compilation import compile_driver
     from iqrl.training.loop import driver_of
 

@@ -29,7 +29,7 @@ def prepare_iqrl(name: str) -> Callable[[int], None]:
     import jax
     import numpy as np
 
-    from iqrl.settings import resolve
+    from iqrl.make_run import resolve
     from iqrl.training.compilation import compile_driver
     from iqrl.training.loop import driver_of
 
@@ -60,7 +60,7 @@ def prepare_iqrl(name: str) -> Callable[[int], None]:
 def prepare_torch(name: str, threads: int) -> Callable[[int], None]:
     import torch
 
-    from iqrl.tasks.atari import AtariGame
+    from iqrl.envs.atari import AtariGame
 
     torch.set_num_threads(threads)
     env = AtariGame(GAME)

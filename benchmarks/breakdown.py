@@ -18,11 +18,11 @@ os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 import jax
 import jax.numpy as jnp
 
-from iqrl import methods
-from iqrl.methods import build_agent
-from iqrl.parts import teacher
-from iqrl.settings import resolve
-from iqrl.tasks import make_task
+from iqrl.core import randomness
+from iqrl.envs.registry import make_task
+from iqrl.make_run import resolve
+from iqrl.methods import base
+from iqrl.methods.registry import build_agent
 from iqrl.training.compilation import COMPILER_OPTIONS, compile_driver
 from iqrl.training.compiled import Driver
 
@@ -70,7 +70,8 @@ def update(rounds: int, seeds: int) -> float:
     rows = jax.random.uniform(jax.random.key(1), state.replay.rows.shape)
     state = state._replace(replay=state.replay._replace(rows=rows))
     uniforms = jax.random.uniform(jax.random.key(2), (seeds, run.batch_size))
-    learn = jax.vmap(lambda state, u: agent.learn(state, jnp.int32(5000), u)[0])
+    needs = agent.learn_uniforms
+    learn = jax.vmap(lambda state, u: agent.learn(state, jnp.int32(5000), randomness.hand_out(needs, u))[0])
     return best(looped(learn, state, uniforms), rounds)
 
 
@@ -108,7 +109,7 @@ def main() -> None:
         "whole step, N = 1: a batch of one, everything else the same": whole_step(rounds, seeds=seeds, buffer_size=1),
         "whole step, N = 50,000": whole_step(rounds, seeds=seeds, buffer_size=50_000, learning_starts=1000),
     }
-    methods.teacher.cheaper = lambda network, size, *rest: teacher.recomputed(network, size)
+    base.caches_targets = lambda run, preprocessor: False
     rows["whole step, N = 100, targets recomputed for every batch"] = whole_step(rounds, seeds=seeds, buffer_size=100)
     print(f"IQ, k = 3, batch {BATCH}, {HIDDEN} units, {seeds} seeds: microseconds per step")
     for name, value in rows.items():

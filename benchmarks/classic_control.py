@@ -13,8 +13,8 @@ import argparse
 import ast
 
 import iqrl
-from iqrl.methods import METHODS
-from iqrl.paper.printed import printed_value
+from iqrl.methods.registry import METHODS
+from iqrl.reproduction.printed import printed_value
 
 TASKS = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v0")
 SIZES = (1, 100, 50_000)

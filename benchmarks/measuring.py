@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 import iqrl
-from iqrl.settings import resolve
+from iqrl.make_run import resolve
 from iqrl.training.compilation import compile_driver
 from iqrl.training.loop import driver_of
 

@@ -2,8 +2,8 @@
 
     python benchmarks/study_speeds.py results/table1 studies/minatar …
 
-Writes src/iqrl/studies/speeds.json: the microseconds per environment step of every task, method and buffer size, and
-the time that a small piece of arithmetic takes on one core of this machine.
+Writes src/iqrl/experiments/study/speeds.json: the microseconds per environment step of every task, method and buffer
+size, and the time that a small piece of arithmetic takes on one core of this machine.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import json
 import sys
 from pathlib import Path
 
-from iqrl.studies.estimate import arithmetic_seconds
-from iqrl.studies.results import RunRecord, load_results
+from iqrl.experiments.study.estimate import arithmetic_seconds
+from iqrl.experiments.study.results import RunRecord, load_results
 
-TARGET = Path(__file__).parent.parent / "src" / "iqrl" / "studies" / "speeds.json"
+TARGET = Path(__file__).parent.parent / "src" / "iqrl" / "experiments" / "study" / "speeds.json"
 
 
 def entry(record: RunRecord) -> dict:

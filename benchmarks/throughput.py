@@ -101,9 +101,9 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
     import jax
     import numpy as np
 
-    from iqrl.methods import build_agent
-    from iqrl.settings import resolve
-    from iqrl.tasks import make_task
+    from iqrl.envs.registry import make_task
+    from iqrl.make_run import resolve
+    from iqrl.methods.registry import build_agent
     from iqrl.training.compilation import compile_driver
     from iqrl.training.compiled import Driver
 
@@ -125,7 +125,7 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
 
 def iqrl_settings(contestant: Contestant) -> dict[str, Any]:
     """The common settings, but for those that the method has its own values of."""
-    from iqrl.methods import METHODS
+    from iqrl.methods.registry import METHODS
 
     own = {**METHODS[contestant.method].defaults, **METHODS[contestant.method].fixed}
     common = {
@@ -460,7 +460,7 @@ def write_json(
 
 def compare_methods(core: int | None, rounds: int, seconds: float) -> None:
     """Every method beside DQN with the same buffer."""
-    from iqrl.methods import METHODS
+    from iqrl.methods.registry import METHODS
 
     for size in (100, 1):
         methods = [name for name, method in METHODS.items() if method.fixed.get("buffer_size", size) == size]

@@ -17,9 +17,9 @@ os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 import jax
 import pytest
 
-from iqrl.methods import build_agent
-from iqrl.settings import resolve
-from iqrl.tasks import make_task
+from iqrl.envs.registry import make_task
+from iqrl.make_run import resolve
+from iqrl.methods.registry import build_agent
 from iqrl.training.compilation import COMPILER_OPTIONS
 from iqrl.training.compiled import Driver
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iqrl.config import fields_of
-from iqrl.methods import METHODS
+from iqrl.methods.registry import METHODS
+from iqrl.settings import settings_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -23,13 +23,12 @@ def entry(method):
 def test_every_method_has_an_entry_with_its_settings_and_source(method):
     text = entry(method)
     record = METHODS[method]
-    for author in re.findall(r"([A-Z]\w+)(?: & \w+| et al\.)", record.source):
+    for author in re.findall(r"([A-Z]\w+)(?: & \w+| et al\.)", record.paper):
         assert author in text, f"the entry of {method} does not name {author}"
     if shared := re.search(r"Settings: as `([\w-]+)`", text):
         text += entry(shared[1])
-    for group in record.extra_groups:
-        for field in fields_of(group):
-            assert f"`{field.name}`" in text, f"the entry of {method} does not name {field.name}"
+    for name in settings_of(record.settings):
+        assert f"`{name}`" in text, f"the entry of {method} does not name {name}"
 
 
 def test_no_entry_without_a_method():
@@ -40,7 +39,29 @@ def test_no_entry_without_a_method():
 def test_the_page_of_results_is_what_the_results_say():
     """Every table between comments, made again from the curves in results/."""
     script = Path(__file__).parent.parent / "scripts" / "results"
-    filled = runpy.run_path(str(script))["filled"]
+    fill = runpy.run_path(str(script))["fill"]
     page = (DOCS / "results.md").read_text()
     assert "| CartPole-v0 | iq |" in page
-    assert filled(page) == page
+    assert fill(page) == page
+
+
+ROOT = DOCS.parent
+PLACES = (ROOT / "src" / "iqrl", ROOT, DOCS)
+ELSEWHERE = ("my.toml", "deepq/experiments/custom_cartpole.py")
+FILE_NAME = r"`((?:[\w.-]+/)*[\w-]+\.(?:py|toml))`"
+
+
+@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md", "README.md", "docs/methods.md"])
+def test_files_and_functions_that_a_page_names_are_there(page):
+    text = (ROOT / page).read_text()
+    for name in set(re.findall(FILE_NAME, text)):
+        assert find_file(name) or name in ELSEWHERE, f"{page} names {name}"
+    for name, function in set(re.findall(FILE_NAME + r"\s+`(?:\w+\.)?(\w+)`", text)):
+        source = find_file(name).read_text()
+        assert re.search(rf"\b(def|class) {function}\b|^{function}\b", source, re.M), f"{page}: {function} in {name}"
+
+
+def find_file(name):
+    """By its path, or by its name where a page is about its folder."""
+    paths = [place / name for place in PLACES if (place / name).is_file()]
+    return next(iter(paths or sorted((ROOT / "src").rglob(name))), None)

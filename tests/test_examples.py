@@ -23,19 +23,29 @@ def test_compare(tmp_path):
 
 
 def test_own_task_is_learned_from_the_command_line(tmp_path):
-    """Nine cells from the left end at most: the best mean return is 1 - 0.05 · 6 = 0.7."""
-    settings = ["--steps", "20000", "--buffer-size", "1000", "--target-period", "100"]
+    """Starts are 0 to 4, the end is 9: 5 to 9 steps. The best mean return is 1 - 0.05 · 6 = 0.7."""
+    settings = ["--steps", "20000", "--buffer-size", "1000", "--target-period", "100", "--cells", "10"]
     settings += ["--out", str(tmp_path / "run"), "--json"]
     out = run("-m", "iqrl.cli", "train", "own_task:corridor", *settings, folder=EXAMPLES)
     assert json.loads(out.splitlines()[-1])["final"] > 0.6
 
 
 def test_own_method_is_short_and_learns_from_the_command_line(tmp_path):
-    assert len((EXAMPLES / "own_method.py").read_text().splitlines()) < 40
-    settings = ["--steps", "20000", "--buffer-size", "5000", "--target-period", "100", "--learning-rate", "0.001"]
+    """Its own network and two settings: flags, in run.json, in the help, refused when out of range."""
+    assert len((EXAMPLES / "own_method.py").read_text().splitlines()) < 60
+    train = ["-m", "iqrl.cli", "train", "CartPole-v0", "--method", "own_method:fourier"]
+    settings = ["--steps", "20000", "--buffer-size", "5000", "--target-period", "100", "--fourier-features", "200"]
     settings += ["--epsilon-decay", "5000", "--seeds", "2", "--out", str(tmp_path / "run"), "--json"]
-    out = run("-m", "iqrl.cli", "train", "CartPole-v0", "--method", "own_method:leaning", *settings, folder=EXAMPLES)
-    assert json.loads(out.splitlines()[-1])["final"] > 45
+    out = run(*train, *settings, folder=EXAMPLES)
+    assert json.loads(out.splitlines()[-1])["final"] > 60
+    config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    # Where its file is not found, the run can still be read and drawn.
+    assert run("-m", "iqrl.cli", "plot", str(tmp_path / "run"), folder=tmp_path) == "curves.png\n"
+    assert (config["fourier_features"], config["fourier_width"]) == (200, 0.5)
+    assert "--fourier-width" in run(*train, "--help", folder=EXAMPLES)
+    command = [sys.executable, *train, "--fourier-width", "0"]
+    refused = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr) == (2, "iqrl: fourier_width must be above 0, got 0.0.\n")
 
 
 def test_own_environment_trains_from_the_command_line(tmp_path):

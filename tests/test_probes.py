@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from pictures import ON_IMAGES
+from pictures import ON_VECTORS
 
 import iqrl
-from iqrl.methods import METHODS
-from iqrl.tasks.probes import GAMMA
+from iqrl.envs.classic.probes import GAMMA
+from iqrl.methods.registry import METHODS
+from iqrl.settings import settings_of
 
 pytestmark = pytest.mark.usefixtures("optimised")
 NEGATIVE, POSITIVE = [-1.0, 0.0], [1.0, 0.0]
@@ -26,7 +27,12 @@ def values(probe, method, **settings):
     )
 
 
-OTHERS = [method for method in METHODS if method not in ("dqn", "iq") and method not in ON_IMAGES]
+OTHERS = [method for method in ON_VECTORS if method not in ("dqn", "iq")]
+
+
+def has_one_head_and_one_step(method):
+    names = settings_of(METHODS[method].settings)
+    return not {"contexts", "distill_weight"} & names.keys() and "n_step" not in METHODS[method].defaults
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ OWN = {
 @pytest.mark.parametrize(
     ("probe", "size", "method"),
     [("probe-matching", 100, method) for method in OTHERS]
-    + [("probe-delayed", 1, method) for method in OTHERS if not method.startswith(("iq", "rainbow"))],
+    + [("probe-delayed", 1, method) for method in filter(has_one_head_and_one_step, OTHERS)],
 )
 def test_known_values_by_every_other_method(probe, size, method):
     negative, positive = {"probe-matching": ([1.0, -1.0], [-1.0, 1.0]), "probe-delayed": ([GAMMA], [GAMMA])}[probe]

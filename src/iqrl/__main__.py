@@ -2,7 +2,7 @@
 
 import sys
 
-from iqrl.cli import main
+from iqrl.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from iqrl.results import Result
-from iqrl.settings import resolve
+from iqrl.make_run import Named, resolve
 from iqrl.training.loop import Display, driver_of, train_run
-from iqrl.training.store import RunStore
+from iqrl.training.results import Result
+from iqrl.training.run_directory import RunStore
 
 
 def train(
-    task: str,
-    method: str = "iq",
+    task: Named,
+    method: Named = "iq",
     *,
     preset: str | None = None,
     out: str | Path | None = None,
@@ -34,9 +34,9 @@ def train(
     run = resolve(task, method, preset, **settings)
     if out is None:
         return train_run(run, None, display)
-    driver_of(run)  # says what is wrong before a directory is made
+    driver = driver_of(run)  # says what is wrong before a directory is made
     store = RunStore.create(out, run)
-    return train_run(store.run, store, display)
+    return train_run(store.run, store, display, driver)
 
 
 def resume(path: str | Path, *, steps: int | None = None, display: Display = lambda progress: None) -> Result:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from iqrl.diagnostics.interference.any_agent import MEASURES, InterferenceMeter
 from iqrl.errors import BadInput
-from iqrl.measure.outside import InterferenceMeter
 
 try:
     import torch  # ty: ignore[import-not-found]
@@ -17,12 +17,16 @@ except ImportError as error:
     raise ImportError("iqrl.sb3 needs Stable-Baselines3: pip install '.[sb3]' in iqrl's source tree.") from error
 
 
+LOGGED = {name: f"interference/{name}" for name in MEASURES}
+"""metrics by the names they have in SB3's log"""
+
+
 class InterferenceCallback(BaseCallback):
-    """Measures every `every`-th call of the model's `train` on the last `capacity` transitions (see `iqrl.measure`).
+    """Measures every `every`-th call of the model's `train` on the last `capacity` transitions.
 
     A call of `train` makes `gradient_steps` updates; one reading spans them all. The callback draws no random number
-    and leaves the model alone, so that training is the same to the last bit with it and without. It logs
-    `interference/aei` and the like, averaged over the updates between two lines of SB3's log.
+    and does not change the model: training is the same to the last bit with it and without. It logs `interference/aei`
+    and the other metrics, averaged over the updates between two lines of SB3's log.
     """
 
     def __init__(self, every: int = 1, capacity: int = 10_000, sample: int | None = None, verbose: int = 0):
@@ -36,13 +40,13 @@ class InterferenceCallback(BaseCallback):
         self._parameters_after: Any = None
 
     def frame(self, period: int) -> pl.DataFrame:
-        """A row per period of that many steps: return of the episodes that ended in it, interference."""
+        """A row per period of that many steps: return of the episodes that ended in it, and interference."""
         if self.meter is None:
             raise BadInput("nothing was measured yet; give the callback to model.learn().")
         return self.meter.frame(period)
 
     def _on_training_start(self) -> None:
-        """A training that goes on with `reset_num_timesteps=False` is one measurement with what went before."""
+        """Start a measurement; training continued with `reset_num_timesteps=False` continues the last one."""
         self._measuring = False
         if self.meter is None or self._measured is not self.model or self.num_timesteps == 0:
             check_model(self.model)
@@ -52,13 +56,17 @@ class InterferenceCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         """After the environment's step and before the transition is stored: the model's last observation is still s."""
-        told = self.locals
-        next_obs, infos = np.array(told["new_obs"]), told["infos"]
-        for i in np.flatnonzero(told["dones"]):  # there, new_obs is the first of the next episode
+        step = self.locals
+        next_obs, infos = np.array(step["new_obs"]), step["infos"]
+        for i in np.flatnonzero(step["dones"]):  # there, new_obs is the first of the next episode
             next_obs[i] = infos[i].get("terminal_observation", next_obs[i])
         truncated = np.array([info.get("TimeLimit.truncated", False) for info in infos])
         self.meter.add(
-            self.model._last_obs, told["buffer_actions"], told["rewards"], next_obs, told["dones"] & ~truncated
+            obs=self.model._last_obs,
+            action=step["buffer_actions"],
+            reward=step["rewards"],
+            next_obs=next_obs,
+            terminated=step["dones"] & ~truncated,
         )
         for info in infos:
             if "episode" in info:  # from the Monitor that SB3 wraps around an environment
@@ -71,7 +79,7 @@ class InterferenceCallback(BaseCallback):
             return
         self._trainings += 1
         if self._trainings % self.every == 0:
-            # Fused optimisers are not in PyTorch's count of changes, so no training may have gone unmeasured either.
+            # PyTorch does not count the changes of fused optimisers, so every training must have been measured too.
             self.meter.before(consecutive=self.every == 1 and self._parameters() == self._parameters_after)
             self._measuring = True
 
@@ -94,12 +102,12 @@ class InterferenceCallback(BaseCallback):
         if aei > 0:
             means["negative_interference"] = aei
         for name, value in means.items():
-            self.logger.record_mean(f"interference/{name}", value)
-        largest = self.logger.name_to_value.get("interference/aei_largest", aei)
-        self.logger.record("interference/aei_largest", max(aei, largest))
+            self.logger.record_mean(LOGGED[name], value)
+        largest = self.logger.name_to_value.get(LOGGED["aei_largest"], aei)
+        self.logger.record(LOGGED["aei_largest"], max(aei, largest))
 
     def _q_values(self, obs: np.ndarray) -> np.ndarray:
-        """As SB3 acts: in evaluation mode, which it has left where `train` was the last thing it did."""
+        """The network in evaluation mode, in which SB3 acts; `train` leaves it in training mode."""
         network = self.model.q_net
         was_training = network.training
         network.train(False)
@@ -109,21 +117,21 @@ class InterferenceCallback(BaseCallback):
         return values
 
     def _parameters(self) -> list[tuple[int, int]]:
-        """The network's tensors and PyTorch's count of the changes made to each: differs if anything was changed."""
+        """The network's tensors and PyTorch's count of the changes of each; it differs if anything was changed."""
         tensors = self.model.q_net.state_dict(keep_vars=True).values()
         return [(id(tensor), tensor._version) for tensor in tensors]
 
 
 def check_model(model: Any) -> None:
-    """The learner sees what was measured, or a sentence says why not."""
+    """Refuse models whose learner does not see the transitions as they were measured."""
     if not hasattr(model, "q_net"):
         raise BadInput(
-            f"interference is measured of models with a q_net, such as DQN; {type(model).__name__} has none."
+            f"interference is measured for models with a q_net, such as DQN; {type(model).__name__} has none."
         )
     if model.observation_space.shape is None:
         raise BadInput("interference is measured on observations that are one array each, not a dictionary.")
     if model.get_vec_normalize_env() is not None:
-        # Its moments go on moving: the learner sees a stored transition differently at every step.
+        # Its statistics keep moving: the learner sees a stored transition differently at every step.
         raise BadInput(
             "interference cannot be measured under VecNormalize; scale observations and rewards by a wrapper."
         )

@@ -1,188 +1,368 @@
-"""How settings become a `Run`: the library's defaults, the method's, a preset, and what was given."""
+"""Settings: everything that defines a run, declared by whoever uses it.
+
+The settings that every run has are declared here. A method or a task declares its own in its own file, as a group: a
+class whose docstring names the group and whose fields are made by `setting`. `Run` is the common settings and those of
+its method and task (`run_class`). Flags, keywords, TOML keys, checks, help texts and `run.json` all follow from the
+fields.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import functools
+import hashlib
+import inspect
+import json
+import math
+import numbers
+import operator
+import types
+import typing
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from iqrl.config import (
-    COMMON,
-    OPTIONAL,
-    OPTIONS,
-    Clustering,
-    Consolidation,
-    Distillation,
-    Measuring,
-    Run,
-    TaskOptions,
-    check_names,
-    checked,
-    fields_of,
-)
 from iqrl.errors import BadInput, unknown
-from iqrl.methods import Method, find_method
-from iqrl.plugins import name_of
-from iqrl.tasks import find_task, make_task, refuse_unused
-from iqrl.tasks.base import Task
+from iqrl.plugins import source_of
 
-TASK_OPTIONS = {field.name for field in fields_of(TaskOptions)}
-
-
-def resolve(task: str | Callable, method: str | Callable, preset: str | None = None, **settings: Any) -> Run:
-    """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given."""
-    task, method = name_of(task), name_of(method)
-    check_names(settings)
-    found = find_method(method)
-    _refuse_unused(method, found, settings)
-    given = {name: checked(OPTIONS[name], value) for name, value in settings.items()}
-    _refuse_fixed(method, found, given)
-    _refuse_unmeasured(given)
-    record = find_task(task)(TaskOptions(**{name: given[name] for name in given if name in TASK_OPTIONS}))
-    refuse_unused(record, settings)
-    if preset is not None and preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
-    chosen = PRESETS[preset](method, found, record, given) if preset else {}
-    defaults = _used(record.defaults, found) | dict(found.defaults) | dict(record.network)
-    values = defaults | chosen | given | dict(found.fixed)
-    steps = values.get("steps", record.paper_steps or 100_000)
-    values = {name: value(steps) if callable(value) else value for name, value in values.items()}
-    _refuse_imageless(record, given)
-    run = Run(task=task, method=method, **(_lengths(values, steps, found) | values))
-    _check_target(run, found)
-    _check_centroids(run, found, record)
-    return with_estimated_contexts(run, given) if run.contexts == "auto" else run
+REQUIRED = dataclasses.MISSING
+LARGEST = 2**31 - 1
+"""steps are counted in 32 bits"""
 
 
-# Presets
+def setting(
+    default: Any,
+    help: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    paper: str = "",
+) -> Any:
+    """A field with its help text and its range; `paper` says what the IQ paper has, where that is known."""
+    bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
+    return dataclasses.field(default=default, metadata=bounds | {"help": help, "paper": paper})
 
 
-PAPER_GAMMA = 0.995
-"""not stated; of the values tried, the one with which IQ's cells of Table I come out: docs/differences.md"""
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+class Settings:
+    """A group of settings. Every subclass becomes a frozen dataclass with keyword arguments.
 
+    Values are brought to their declared type and range, or refused with a sentence.
 
-def paper_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the paper, and the Baselines script its tables match, say for this task."""
-    if not task.paper_steps:
-        raise BadInput(f"the paper has no settings for {task.name}; leave out the preset.")
-    length = {} if "steps" in given else {"steps": task.paper_steps, "period": task.paper_period}
-    return {"gamma": PAPER_GAMMA, "bootstrap_time_limit": False} | length | dict(method.paper) | dict(task.paper)
-
-
-def original_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the method's own authors used on tasks of this kind."""
-    if not method.original:
-        raise BadInput(f"method {name!r} has no preset original; leave it out.")
-    if task.image:
-        raise BadInput(f"the preset original is for states in a vector, and {task.name} has images; leave it out.")
-    return dict(method.original)
-
-
-PRESETS = {"paper": paper_preset, "original": original_preset}
-
-
-# What does not fit
-
-
-def _refuse_unused(name: str, method: Method, settings: Mapping[str, Any]) -> None:
-    """A setting that would change nothing is a mistake, not a wish."""
-    for group in set(OPTIONAL) - set(method.extra_groups):
-        for field in fields_of(group):
-            if field.name in settings:
-                raise BadInput(f"method {name!r} has no {group.__doc__}; {field.name} does not apply to it.")
-
-
-def _refuse_fixed(name: str, method: Method, given: Mapping[str, Any]) -> None:
-    for setting in given:
-        if setting in method.fixed and given[setting] != method.fixed[setting]:
-            raise BadInput(f"{setting} is always {method.fixed[setting]} for {name}; leave it out.")
-
-
-def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
-    for field in fields_of(Measuring):
-        if field.name in given and not given.get("measure_every") and field.name != "measure_every":
-            raise BadInput(f"{field.name} does nothing while nothing is measured; give measure_every too, such as 100.")
-
-
-def _used(defaults: Iterable[tuple[str, Any]], method: Method) -> dict[str, Any]:
-    """A task's defaults, but for those of parts that the method does not have."""
-    names = {field.name for group in (*COMMON, *method.extra_groups) for field in fields_of(group)}
-    return {name: value for name, value in defaults if name in names}
-
-
-def _refuse_imageless(task: Task, given: Mapping[str, Any]) -> None:
-    if "padding" in given and task.image is None:
-        raise BadInput(f"padding is a setting of convolutions, and {task.name} has no images.")
-
-
-def _lengths(values: Mapping[str, Any], steps: int, method: Method) -> dict[str, Any]:
-    """The lengths that follow from others when they are not given."""
-    every = values.get("update_every", 1)
-    lengths = {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
-    return lengths | ({"consolidation_growth": steps} if Consolidation in method.extra_groups else {})
-
-
-def _check_target(run: Run, method: Method) -> None:
-    """Distillation and consolidation hold the network to its target; without one they would do nothing."""
-    weight = {Distillation: run.distill_weight, Consolidation: run.consolidation_weight}
-    held = [group for group in weight if group in method.extra_groups and weight[group] > 0]
-    if held and not run.has_target:
-        raise BadInput(
-            f"target_period is {run.target_period}, which leaves no target network for the {held[0].__doc__} of "
-            f"{run.method}; it must be more than update_every."
-        )
-
-
-def _check_centroids(run: Run, method: Method, task: Task) -> None:
-    if Clustering not in method.extra_groups or "context_init" in method.fixed:
-        if run.contexts == "auto":
-            raise BadInput(
-                f"contexts auto is for methods that cluster the states themselves while they learn, such as iq; "
-                f"{run.method} does not: give a number."
-            )
-        return
-    if run.contexts == "auto" and not run.centroids:
-        return
-    if run.contexts == "auto" or (run.context_init == "given") != bool(run.centroids):
-        raise BadInput("centroids go with context_init given and a number of contexts: give all three or neither.")
-    size = len(task.low)
-    if run.centroids and len(run.centroids) != run.contexts * size:
-        raise BadInput(
-            f"centroids has {len(run.centroids)} numbers; {run.contexts} contexts of {size} variables need "
-            f"{run.contexts * size}."
-        )
-    if run.context_init == "kmeans" and run.learning_starts < run.contexts:
-        raise BadInput(
-            f"learning_starts is {run.learning_starts}; with context_init kmeans it must be at least "
-            f"the number of contexts, {run.contexts}."
-        )
-
-
-# Contexts found before training
-
-RANDOM_STATES = 10_000
-"""states of a random policy in which contexts are looked for"""
-
-
-def with_estimated_contexts(run: Run, given: Mapping[str, Any]) -> Run:
-    """k and the first centroids by density-based clustering of a random policy's states, as the paper recommends.
-
-    The same for every seed of the run. A `context_init` that was asked for decides the centroids; k is still found.
+    A group may define `check`, for what several settings must fulfil together.
     """
-    from iqrl.parts.density import density_centroids  # not needed, and not loaded, otherwise
-    from iqrl.tasks.exploring import random_states
 
-    task = make_task(run)
-    states = random_states(task, RANDOM_STATES)
-    weights = {
-        "task": lambda: 1 / np.square(np.subtract(task.high, task.low)),
-        "running": lambda: 1 / np.maximum(np.var(states, axis=0), 1e-12),
-        "none": lambda: np.ones(len(task.low)),
-    }[run.context_scaling]()
-    centroids = density_centroids(states, weights)
-    if given.get("context_init", "given") != "given":
-        return dataclasses.replace(run, contexts=len(centroids))
-    values = tuple(np.float32(centroids).ravel().tolist())
-    return dataclasses.replace(run, contexts=len(centroids), context_init="given", centroids=values)
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        hints = _hints(type(self))
+        for field in dataclasses.fields(self):  # ty: ignore[invalid-argument-type]
+            value = check_value(field, hints[field.name], getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+        for cls in reversed(type(self).__mro__):
+            if "check" in vars(cls):
+                vars(cls)["check"](self)
+
+
+# The settings of every run
+
+
+class TaskSettings(Settings):
+    """the task"""
+
+    max_episode_steps: int | None = setting(None, "time limit of an episode; the task's own if not given", minimum=1)
+    bootstrap_time_limit: bool = setting(
+        True,
+        "bootstrap from the state at a time limit, instead of treating the time limit as termination",
+        paper="not stated; an end in Baselines",
+    )
+    reward_scale: float = setting(
+        1.0,
+        "factor of the reward that is learned from; reported returns are without it",
+        minimum=1e-6,
+        paper="not stated",
+    )
+
+
+class Training(Settings):
+    """training"""
+
+    steps: int = setting(
+        REQUIRED, "environment steps per seed; the paper's for the task if not given", minimum=1, maximum=LARGEST
+    )
+    period: int = setting(REQUIRED, "steps between two points of the curve; steps / 40 if not given", minimum=1)
+    seeds: int = setting(5, "independent runs, trained side by side", minimum=1, maximum=LARGEST, paper="5")
+    seed: int = setting(0, "the first seed; the others follow it", minimum=0, maximum=LARGEST)
+
+
+class Learning(Settings):
+    """learning"""
+
+    gamma: float = setting(0.99, "discount factor γ", minimum=0, maximum=1, paper="not stated; 1.0 in Baselines")
+    n_step: int = setting(1, "rewards added up before bootstrapping; the last n - 1 steps are kept for it", minimum=1)
+    double_q: bool = setting(False, "choose the next action by θ, value it by θ⁻", paper="yes for DQN, no for IQ")
+    td_error: Literal["huber", "squared"] = setting("huber", "what is minimised of the TD error", paper="huber")
+    learning_starts: int = setting(1000, "steps before the first update", minimum=0, paper="1000")
+    update_every: int = setting(1, "steps between two learning steps", minimum=1, paper="1")
+    gradient_steps: int = setting(1, "updates each time, every one from a batch of its own", minimum=1, paper="1")
+    target_period: int = setting(1000, "steps C between two syncs of the target", minimum=1, paper="1000")
+
+
+class Replay(Settings):
+    """replay"""
+
+    buffer_size: int = setting(
+        100, "replay capacity N; 1 is no replay at all", minimum=1, maximum=LARGEST, paper="1, 100 or 50,000"
+    )
+    batch_size: int = setting(32, "transitions per update, drawn with replacement", minimum=1, paper="32")
+    sampling: Literal["uniform", "prioritised", "whole"] = setting(
+        "uniform",
+        "batches drawn uniformly, in proportion to their last loss, or the whole buffer each time",
+        paper="uniform; prioritised for Rainbow",
+    )
+    priority_exponent: float = setting(0.5, "prioritised: a priority is the loss to this power", minimum=0, paper="0.5")
+    priority_correction: float = setting(
+        0.5, "prioritised: what is drawn more often counts less, by its priority to this power", minimum=0, paper="0.5"
+    )
+
+
+class QNetwork(Settings):
+    """network"""
+
+    hidden: tuple[int, ...] = setting((64,), "units of each hidden layer of the shared trunk", minimum=1, paper="64")
+    activation: Literal["tanh", "relu", "leaky-relu"] = setting("tanh", "of the hidden layers", paper="tanh")
+    layer_norm: bool = setting(False, "normalise each hidden layer before its activation", paper="no")
+    dueling: bool = setting(False, "a value and an advantage per action instead of a Q value", paper="no")
+    noisy: bool = setting(False, "explore by noise in the heads' weights; ε is best 0 then", paper="no")
+    own_layers: int = setting(
+        0, "how many of the last hidden layers each head has separately", minimum=0,
+        paper="0; 1 for images",
+    )  # fmt: skip
+    padding: Literal["valid", "same"] = setting(
+        "valid", "of the convolutions, for images", paper="valid in its table, same in the released code"
+    )
+
+
+class Optimiser(Settings):
+    """optimiser"""
+
+    optimiser: Literal["adam", "rmsprop"] = setting(
+        "adam", "RMSProp is the centred one", paper="not stated; adam in Baselines, rmsprop for DQN on Atari"
+    )
+    learning_rate: float = setting(5e-4, "step size", minimum=0, paper="5e-4; 2.5e-4 and 6.25e-5 on Atari")
+    adam_epsilon: float = setting(1e-8, "Adam's ε̂", minimum=0, paper="not stated; 1e-8 in Baselines")
+    rmsprop_decay: float = setting(0.95, "of RMSProp's averages", minimum=0, maximum=1, paper="0.95")
+    rmsprop_epsilon: float = setting(1e-5, "added under RMSProp's root", minimum=0, paper="1e-5")
+    gradient_clip: float = setting(
+        0.0, "clip the gradient to this global norm; 0 is no clipping", minimum=0, paper="not stated"
+    )
+
+
+class Exploration(Settings):
+    """exploration"""
+
+    epsilon_start: float = setting(1.0, "share of random actions at the start", minimum=0, maximum=1, paper="1.0")
+    epsilon_final: float = setting(0.02, "share of random actions after the decay", minimum=0, maximum=1, paper="0.02")
+    epsilon_begin: int = setting(0, "steps before the decay begins", minimum=0, paper="0; 20,000 on Atari")
+    epsilon_decay: int = setting(REQUIRED, "steps of the linear decay; steps / 10 if not given", minimum=0, paper="10%")
+
+
+class Measuring(Settings):
+    """measuring"""
+
+    measure_every: int = setting(
+        0, "measure interference at every m-th learning step, and probe the network each period; 0: not at all",
+        minimum=0, paper="1",
+    )  # fmt: skip
+    measure_sample: int = setting(
+        125, "transitions evaluated each time, spread over the recent ones; 0: all of them", minimum=0, paper="all"
+    )
+    measure_recent: int = setting(
+        10_000, "recent transitions on which the TD error is measured", minimum=1, maximum=LARGEST, paper="10,000"
+    )
+    measure_reservoir: int = setting(
+        1000,
+        "size of a uniform sample of all transitions, on which the TD error is measured too",
+        minimum=1,
+        maximum=LARGEST,
+    )
+    measure_states: int = setting(
+        1000, "states kept apart before training, on which the network is probed", minimum=1, maximum=100_000
+    )
+
+
+COMMON: tuple[type[Settings], ...] = (
+    Training, Learning, Replay, QNetwork, Optimiser, Exploration, Measuring, TaskSettings,
+)  # fmt: skip
+
+
+class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Training, TaskSettings):
+    """One run. `iqrl.resolve` makes it from names, a preset and the settings that differ."""
+
+    task: str
+    method: str
+
+    if TYPE_CHECKING:  # the settings of a method and a task, which are known only to them
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def check(self) -> None:
+        self._check_lengths()
+        if self.own_layers > len(self.hidden):
+            raise BadInput(f"own_layers is {self.own_layers}, and there are {len(self.hidden)} hidden layers.")
+
+    def _check_lengths(self) -> None:
+        for name in ("steps", "period", "learning_starts", "target_period"):
+            if getattr(self, name) % self.update_every:
+                raise BadInput(
+                    f"{name} is {getattr(self, name)}; it must be a multiple of update_every, {self.update_every}."
+                )
+        for name in ("period", "learning_starts"):
+            if getattr(self, name) > self.steps:
+                raise BadInput(f"{name} is {getattr(self, name)}; it must be at most steps, {self.steps}.")
+        # Learning starts with something to learn from.
+        ready = (self.buffer_size if self.sampling == "whole" else 1) + self.n_step - 1
+        if ready > max(self.learning_starts, 1):
+            why = "sampling whole waits for a full buffer" if self.sampling == "whole" else f"n_step is {self.n_step}"
+            raise BadInput(f"learning_starts is {self.learning_starts}; {why}, so it must be at least {ready}.")
+
+        learnings = self.period // self.update_every
+        if self.measure_every > learnings:
+            raise BadInput(
+                f"measure_every is {self.measure_every}, and a period of {self.period} steps has {learnings} learning "
+                f"steps; take a smaller measure_every or a longer period."
+            )
+        # They are evaluated a thousand at a time.
+        if self.measure_recent > 1000 and self.measure_recent % 1000:
+            raise BadInput(f"measure_recent is {self.measure_recent}; above 1000 it must be a multiple of 1000.")
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is a target network: one that followed after every update would be the network itself."""
+        return self.target_period != self.update_every or self.gradient_steps > 1
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits made of all that decides the trajectory: the settings but for how far to go, and
+        the source of a task or method of the user's own. What is at its default is left out, so that a run keeps
+        its name when settings are added to the library."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)} | {"steps": self.steps}
+        values = dataclasses.asdict(self)
+        settings = {name: values[name] for name in values if values[name] != defaults[name]}
+        text = json.dumps([settings, source_of(self.task), source_of(self.method)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: lists for tuples."""
+        values = dataclasses.asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+@functools.cache
+def run_class(groups: tuple[type[Settings], ...]) -> type[Run]:
+    """Run with these groups of settings beside the common ones."""
+    return merge_groups("Run", (*groups, Run)) if groups else Run
+
+
+@functools.cache
+def task_settings_class(groups: tuple[type[Settings], ...]) -> type[TaskSettings]:
+    """What a task is made with: the common settings of tasks and its own."""
+    return merge_groups("TaskSettings", (*groups, TaskSettings)) if groups else TaskSettings
+
+
+def merge_groups(name: str, groups: tuple[type, ...]) -> Any:
+    fields: dict[str, type] = {}
+    for each in groups:
+        for field in dataclasses.fields(each):  # ty: ignore[invalid-argument-type]
+            if fields.setdefault(field.name, each) is not each:
+                raise BadInput(
+                    f"two groups of settings both have {field.name}: {fields[field.name].__name__}, {each.__name__}."
+                )
+    return types.new_class(name, tuple(dict.fromkeys(groups)))
+
+
+@functools.cache
+def fields_of(cls: type) -> tuple[dataclasses.Field, ...]:
+    """The settings declared by one group, in order."""
+    own, fields = inspect.get_annotations(cls), dataclasses.fields(cls)  # ty: ignore[invalid-argument-type]
+    return tuple(field for field in fields if field.name in own)
+
+
+def settings_of(groups: typing.Iterable[type]) -> Mapping[str, dataclasses.Field]:
+    """The settings of several groups by name."""
+    return _settings_of(tuple(groups))
+
+
+@functools.cache
+def _settings_of(groups: tuple[type, ...]) -> Mapping[str, dataclasses.Field]:
+    return types.MappingProxyType({field.name: field for each in groups for field in fields_of(each)})
+
+
+def types_of(groups: typing.Iterable[type]) -> Mapping[str, Any]:
+    """The declared type of each."""
+    return _types_of(tuple(groups))
+
+
+@functools.cache
+def _types_of(groups: tuple[type, ...]) -> Mapping[str, Any]:
+    return types.MappingProxyType({name: hint for each in groups for name, hint in _hints(each).items()})
+
+
+@functools.cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+# Checking values
+
+
+def is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (types.UnionType, typing.Union)
+
+
+def check_value(field: dataclasses.Field, hint: Any, value: Any) -> Any:
+    """The value in its declared type and range; raises BadInput otherwise."""
+    name = field.name
+    if hint is Any:  # the declaration is not loaded
+        return tuple(value) if isinstance(value, list) else value
+    if is_union(hint):
+        hint, alternative = typing.get_args(hint)
+        if (value is None and alternative is type(None)) or value in typing.get_args(alternative):
+            return value
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        if value not in typing.get_args(hint):
+            raise unknown(name, str(value), typing.get_args(hint))
+        return value
+    if origin is tuple:
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        if not values and field.default:
+            raise BadInput(f"{name} must have at least one value.")
+        return tuple(_number(field, typing.get_args(hint)[0], item) for item in values)
+    if hint is bool or hint is str:
+        if not isinstance(value, hint):
+            raise BadInput(f"{name} must be {'true or false' if hint is bool else 'text'}, got {value!r}.")
+        return value
+    return _number(field, hint, value)
+
+
+BOUNDS = (
+    ("minimum", operator.ge, "at least"), ("maximum", operator.le, "at most"), ("above", operator.gt, "above"),
+    ("below", operator.lt, "below"),
+)  # fmt: skip
+
+
+def _number(field: dataclasses.Field, kind: type, value: Any) -> Any:
+    name = field.name
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise BadInput(f"{name} must be a finite number, got {value!r}.")
+    whole = float(value).is_integer()
+    if kind is int and not whole:
+        raise BadInput(f"{name} must be a whole number, got {value!r}.")
+    for bound, holds, words in BOUNDS:
+        limit = field.metadata.get(bound)
+        if limit is not None and not holds(value, limit):
+            raise BadInput(f"{name} must be {words} {limit}, got {value}.")
+    return kind(value)

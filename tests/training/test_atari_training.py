@@ -8,9 +8,12 @@ import pytest
 pytest.importorskip("ale_py", reason="ale-py plays the Atari games: pip install '.[atari]'")
 pytest.importorskip("cv2", reason="OpenCV shrinks the screens: pip install '.[atari]'")
 
+from records import learn_uniforms, without_cache
+
 import iqrl
-from iqrl.settings import resolve
-from iqrl.tasks import make_task
+from iqrl.core.replay.sum_tree import with_weights
+from iqrl.envs.registry import make_task
+from iqrl.make_run import resolve
 from iqrl.training.loop import driver_of
 
 SMALL = {
@@ -65,29 +68,23 @@ def test_the_program_that_trains_distils_once_epsilon_falls(trained):
 def test_lambda_moves_inside_the_update(method):
     """The heads not in use are moved by distillation alone: by nothing while ε is 1, and by more the smaller it is."""
     run = resolve("ALE/Pong-v5", method, **SMALL)
-    driver = driver_of(run)
-    agent = driver.agent
+    agent = without_cache(driver_of(run).agent)
     state = jax.jit(agent.init)(jax.random.key(0))
     away = jax.tree.map(lambda leaf: leaf + 0.05, state.params)
-    state = state._replace(target=state.target._replace(params=away))
-    film = state.replay
-    noise = jax.random.randint(jax.random.key(1), film.frames.shape, 0, 256).astype(jnp.uint8)
-    # Fifty steps of one long episode, all in context 0, each of which ends the world.
-    film = film._replace(
-        frames=noise, row=jnp.arange(film.row.size), age=jnp.full_like(film.age, 9), count=jnp.int32(50),
-        facts=film.facts.at[:, 2].set(0.0), next_row=jnp.int32(50),
-    )  # fmt: skip
-    sampler = film.sampler
+    replay, sampler = state.replay, state.replay.sampler
+    noise = jax.random.randint(jax.random.key(1), replay.frames.shape, 0, 256).astype(jnp.uint8)
     if sampler:
-        from iqrl.parts.sum_tree import with_weights
-
         sampler = sampler._replace(tree=with_weights(sampler.tree, jnp.arange(40), jnp.ones(40)))
-    state = state._replace(replay=film._replace(sampler=sampler))
-    uniforms = jax.random.uniform(jax.random.key(2), (agent.learn_draws,))
-    learn = jax.jit(agent.learn)
+    # Fifty steps of one long episode, all in context 0, each of which ends the world.
+    replay = replay._replace(
+        frames=noise, row=jnp.arange(replay.row.size), age=jnp.full_like(replay.age, 9), count=jnp.int32(50),
+        facts=replay.facts.at[:, 2].set(0.0), next_row=jnp.int32(50), sampler=sampler,
+    )  # fmt: skip
+    state = state._replace(target=state.target._replace(params=away), replay=replay)
+    learn, random = jax.jit(agent.learn), learn_uniforms(agent)
 
     def moved(t):
-        momentum = learn(state, jnp.int32(t), uniforms)[0].optimiser[1][0].mu["heads"]["b"]
+        momentum = learn(state, jnp.int32(t), random)[0].optimiser[1][0].mu["heads"]["b"]
         return np.asarray(momentum)[1:].ravel()
 
     # The step decides ε and which transitions are the newest; nothing newer is stored, so that only λ changes.
@@ -96,9 +93,9 @@ def test_lambda_moves_inside_the_update(method):
     assert 1e-5 < np.abs(halfway).max() < np.abs(after).max()
 
 
-def test_what_is_learned_from_is_clipped_and_what_is_told_is_not():
+def test_what_is_learned_from_is_clipped():
     task = make_task(resolve("ALE/FishingDerby-v5", "dqn", **SMALL))
-    np.testing.assert_array_equal(task.host_reward(np.float32([-6.0, 0.0, 0.5, 200.0])), [-1.0, 0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(task.external_reward(np.float32([-6.0, 0.0, 0.5, 200.0])), [-1.0, 0.0, 0.5, 1.0])
 
 
 def test_it_goes_on_bit_for_bit(trained, tmp_path):

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 import iqrl
 from iqrl.errors import BadInput, RunFailed
 from iqrl.training import loop as training
-from iqrl.training.store import RunStore
+from iqrl.training.run_directory import RunStore
 
 SETTINGS = {
     "steps": 2000,
@@ -136,10 +136,15 @@ def test_a_checkpoint_of_other_shapes_is_refused(saved):
 
 
 def test_a_broken_run_file_is_refused(saved):
-    (saved / "run.json").write_text('{"config": {"tsk": 1}}')
-    refused(saved, "unknown setting 'tsk'")
-    (saved / "run.json").write_text("{")
-    refused(saved, "cannot be read as a run")
+    content = json.loads((saved / "run.json").read_text())
+    content["config"]["tsk"] = 1
+    for text, words in (
+        (json.dumps(content), "unknown setting 'tsk'"),
+        ('{"config": {"tsk": 1}}', "cannot be read as a run"),
+        ("{", "cannot be read as a run"),
+    ):
+        (saved / "run.json").write_text(text)
+        refused(saved, words)
 
 
 def test_another_run_in_the_directory_is_refused(saved):
@@ -191,7 +196,7 @@ def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         original(path, *given)
 
-    from iqrl.training import store
+    from iqrl.training import run_directory as store
 
     original = store.save_state
     monkeypatch.setattr(store, "save_state", full)

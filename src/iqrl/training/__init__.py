@@ -1,1 +1,1 @@
-"""Drivers, checkpoints and the run store."""
+"""Drivers, the training loop, run directories, evaluation."""

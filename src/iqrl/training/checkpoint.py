@@ -16,9 +16,9 @@ from safetensors.numpy import save
 
 from iqrl.errors import BadInput
 
-FORMAT = "iqrl-checkpoint-1"
-OUTSIDE = "outside/"
-"""before the names of what is not in the state"""
+FORMAT = "iqrl-checkpoint-2"
+ENVIRONMENTS = "environments/"
+"""before the names of what belongs to external environments"""
 PIECES, SHAPE = "/pieces", "/shape"
 """after the name of an array that is compressed"""
 LARGE = 1 << 22
@@ -44,16 +44,16 @@ def named_leaves(state: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
 
 
-def save_state(path: Path, state: Any, identity: str, outside: Mapping[str, np.ndarray] | None = None) -> None:
+def save_state(path: Path, state: Any, identity: str, environments: Mapping[str, np.ndarray] | None = None) -> None:
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in named_leaves(state).items()}
-    arrays |= {OUTSIDE + name: np.asarray(array, order="C") for name, array in (outside or {}).items()}
+    arrays |= {ENVIRONMENTS + name: np.asarray(array, order="C") for name, array in (environments or {}).items()}
     packed = [part for name, array in arrays.items() for part in compressed(name, array)]
     write_whole(path, save(dict(packed), metadata={"format": FORMAT, "run": identity}))
 
 
 def load_state(path: Path, like: Any, identity: str) -> tuple[Any, dict[str, np.ndarray]]:
-    """The state saved by this very run, and what was saved beside it; `like` has the structure, shapes and types
-    expected."""
+    """The state saved by this very run, and the snapshot of its environments; `like` has the expected structure, shapes
+    and types."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -64,14 +64,15 @@ def load_state(path: Path, like: Any, identity: str) -> tuple[Any, dict[str, np.
         raise BadInput(f"{path} was not written by this version of iqrl, and was left alone.")
     if metadata.get("run") != identity:
         raise BadInput(f"{path} belongs to another run ({metadata.get('run')}, not {identity}), and was left alone.")
-    outside = {name.removeprefix(OUTSIDE): arrays.pop(name) for name in list(arrays) if name.startswith(OUTSIDE)}
+    beside = [name for name in arrays if name.startswith(ENVIRONMENTS)]
+    environments = {name.removeprefix(ENVIRONMENTS): arrays.pop(name) for name in beside}
     expected = named_leaves(like)
     for name in expected.keys() | arrays.keys():
         if name not in expected or name not in arrays or not _fits(arrays[name], expected[name]):
             raise BadInput(f"{path} does not fit its run: {name} differs; it was left alone.")
     # One array after the other, each given up when it is copied: a buffer of images is not there a third time.
     leaves = [jax.numpy.asarray(arrays.pop(name)) for name in expected]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves), outside
+    return jax.tree.unflatten(jax.tree.structure(like), leaves), environments
 
 
 def _fits(array: np.ndarray, like: Any) -> bool:

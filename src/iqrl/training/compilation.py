@@ -8,15 +8,14 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from iqrl.training.compiled import Driver
-from iqrl.training.devices import use_chosen_device
-from iqrl.training.hosted import Hosted, HostedDriver, Part, Parts
-from iqrl.training.memory import give_memory_back, keep_working_memory
+from iqrl.training.devices import give_memory_back, keep_working_memory, use_chosen_device
+from iqrl.training.hosted import HostedDriver, HostedProgram, Part, Parts
 from iqrl.training.states import Period, TrainState
 
 
@@ -60,34 +59,53 @@ class Program(NamedTuple):
     seconds: float
     """that compiling took"""
     snapshot: Callable[[], dict[str, np.ndarray]] = dict
-    """what is not in the state, of environments outside the program"""
-    restore: Callable[[TrainState, Mapping[str, np.ndarray]], TrainState] = lambda state, outside: state
+    """the state of external environments"""
+    restore: Callable[[TrainState, Mapping[str, np.ndarray]], TrainState] = lambda state, snapshot: state
     """the state with the environments where they were"""
 
 
 def compile_driver(driver: Driver) -> Program:
     use_chosen_device()
     enable_cache()
+    compile_kind = compile_hosted if driver.task.external else compile_whole
+    return compile_kind(driver)
+
+
+def compile_whole(driver: Driver) -> Program:
+    """One program for a whole period."""
     started = time.perf_counter()
-    if isinstance(driver, HostedDriver):
-        hosted = Hosted(driver, compiled_parts(driver))
-        give_memory_back()
-        keep_working_memory()
-        seconds = time.perf_counter() - started
-        return Program(hosted.init, hosted.advance, seconds, hosted.environments.snapshot, hosted.restore)
     init = jax.jit(driver.init).lower().compile(COMPILER_OPTIONS)
     like = jax.eval_shape(driver.init)
     step = jax.ShapeDtypeStruct((), jax.numpy.int32)
     advance = jax.jit(driver.advance, donate_argnums=0).lower(like, step).compile(COMPILER_OPTIONS)
     give_memory_back()
-    return Program(init, lambda state, stop, paused=None: advance(state, stop), time.perf_counter() - started)
+    return Program(
+        init=init,
+        advance=lambda state, stop, paused=None: advance(state, stop),
+        seconds=time.perf_counter() - started,
+    )
 
 
-def compiled_parts(driver: HostedDriver) -> Parts:
+def compile_hosted(driver: Any) -> Program:
+    """A program for each part of a step."""
+    started = time.perf_counter()
+    hosted = HostedProgram(driver, compile_parts(driver))
+    give_memory_back()
+    keep_working_memory()
+    return Program(
+        init=hosted.init,
+        advance=hosted.advance,
+        seconds=time.perf_counter() - started,
+        snapshot=hosted.environments.snapshot,
+        restore=hosted.restore,
+    )
+
+
+def compile_parts(driver: HostedDriver) -> Parts:
     # The products of images are large enough to be shared by all cores.
     options = COMPILER_OPTIONS | {"xla_cpu_multi_thread_eigen": driver.task.image is not None}
 
     def compiled(part: Part) -> Callable:
-        return jax.jit(part.function, donate_argnums=tuple(range(part.taken))).lower(*part.given).compile(options)
+        return jax.jit(part.function, donate_argnums=tuple(range(part.donated))).lower(*part.given).compile(options)
 
     return Parts(*map(compiled, driver.parts()))

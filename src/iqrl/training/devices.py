@@ -1,8 +1,13 @@
-"""The device that runs are compiled for: what JAX takes first, or the one that was asked for."""
+"""The device that runs are compiled for, and what the process does with memory that is free.
+
+The device is the first that JAX finds, or the one that was chosen. What is done about memory is for glibc's allocator.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable
 
 import jax
 
@@ -21,7 +26,7 @@ def choose_device(name: str) -> None:
 
 def compute_in_the_calling_thread() -> None:
     """Runs wait for every result. In a thread of its own a program could keep no more than 64 MB of working memory
-    from one call to the next (see `memory`). Too late, and no harm, where JAX is at work already."""
+    from one call to the next (see `keep_working_memory`). Too late, and no harm, where JAX is at work already."""
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
@@ -46,3 +51,29 @@ def found(name: str) -> jax.Device:
             f"device {name} is not one that JAX finds here, which is {there}; for an NVIDIA GPU install jax[cuda12], "
             f"for a TPU jax[tpu]."
         ) from error
+
+
+# The options' numbers in malloc.h, and the largest value that they take.
+TRIM_THRESHOLD, MMAP_MAX, LARGEST = -1, -4, 2**31 - 1
+
+
+def keep_working_memory() -> None:
+    """Memory that was used once stays with the process, for what is computed next.
+
+    Each call of a compiled program takes its working memory from the allocator, tens of megabytes for a batch of
+    images, and frees it. As glibc comes, that goes back to the system every time and is given anew page by page, which
+    takes a large part of an update's time.
+    """
+    if mallopt := _function("mallopt"):
+        mallopt(MMAP_MAX, 0)
+        mallopt(TRIM_THRESHOLD, LARGEST)
+
+
+def give_memory_back() -> None:
+    """Compiling leaves hundreds of megabytes with the allocator, which a run with a large buffer could use."""
+    if malloc_trim := _function("malloc_trim"):
+        malloc_trim(0)
+
+
+def _function(name: str) -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), name, None)

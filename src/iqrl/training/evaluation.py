@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from iqrl.envs.adapter import TaskEnvironment
 from iqrl.errors import BadInput, RunFailed
 from iqrl.plugins import in_a_sentence
-from iqrl.results import Result, TrainedAgent
-from iqrl.tasks.as_gymnasium import TaskEnvironment
+from iqrl.training.results import Result, TrainedAgent
 
 LONGEST = 108_000
 """steps after which an episode is left, where it has no limit of its own"""
@@ -36,7 +36,7 @@ def evaluate(
     if not 0 <= epsilon <= 1:
         raise BadInput(f"epsilon is {epsilon}; it must be from 0 to 1.")
     task, limit = result.task, min(result.task.time_limit, LONGEST)
-    env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task)
+    env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task, result.run.steps, frozen=True)
     starts, agents = range(seed, seed + episodes), result.agents
     returns = np.zeros((len(agents), episodes))
     for played, (i, j) in enumerate(np.ndindex(*returns.shape), start=1):

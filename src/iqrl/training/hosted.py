@@ -1,7 +1,7 @@
 """The hosted driver: the environment is any Gymnasium environment, outside the program.
 
 For each step there is one call of a compiled program: it stores what happened, clusters, learns where that is due, and
-chooses the next action. It is made of the compiled driver's own steps, and gives the same metrics and checkpoints; an
+chooses the next action. It is made of the compiled driver's own steps, and gives the same metrics and checkpoints. An
 environment that can be brought back to where it was is resumed bit for bit.
 """
 
@@ -16,18 +16,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iqrl.agent import AgentState, Choice
-from iqrl.training.compiled import Driver, stream
-from iqrl.training.environments import Environments, Outcome
-from iqrl.training.states import Carry, EnvState, Event, Noise, Period, Statistics, Step, TrainState, summarise
+from iqrl.core import randomness
+from iqrl.core.types import ContextInputs, Experience
+from iqrl.envs.episodes import Environments, Outcome
+from iqrl.training.compiled import Driver, Step, Uniforms
+from iqrl.training.states import Carry, EnvState, Period, StepUniforms, Sums, TrainState, end_period, zero_sums
 
 
 class Pending(NamedTuple):
     """An action that was chosen, what came of it, and the sums over the period up to now."""
 
-    choice: Choice
+    choice: Any
     outcome: Outcome
-    statistics: Statistics
+    sums: Sums
+    steps: jax.Array
+    """of the period so far"""
 
 
 class Part(NamedTuple):
@@ -35,8 +38,8 @@ class Part(NamedTuple):
 
     function: Callable
     given: tuple = ()
-    taken: int = 0
-    """how many of these, the first ones, are its own to write in"""
+    donated: int = 0
+    """how many of these, the first ones, it may write in"""
 
 
 class Parts(NamedTuple):
@@ -46,11 +49,11 @@ class Parts(NamedTuple):
     start: Any
     """(state, observations, first ones of the episode, uniforms) -> state, with the next action chosen"""
     collect: Any
-    """(state, outcome, t, uniforms of step t, of t + 1) -> state, with the next action chosen"""
+    """(state, outcome, step, its uniforms, those of the next step) -> state, with the next action chosen"""
     observe: Any
     learn: Any
-    begin: Any
-    """(state, t, uniforms) -> state, with the next action chosen anew"""
+    start_learning: Any
+    """(state, steps done, uniforms) -> state, with the next action chosen anew"""
     sync: Any
     draw: Any
     report: Any
@@ -58,109 +61,136 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class HostedDriver(Driver):
-    """`parts()` are to be compiled; `Hosted` runs them against the environments."""
+    """`parts()` are to be compiled; `HostedProgram` runs them against the environments."""
 
     @property
-    def _draws(self) -> Noise:
+    def uniforms(self) -> StepUniforms:
         """The environment draws for itself."""
-        return super()._draws._replace(step=0, reset=0)
+        agent = self.agent
+        return StepUniforms(
+            act=agent.act_uniforms, step=0, reset=0, observe=agent.observe_uniforms, learn=agent.learn_uniforms
+        )
 
-    def _init_seed(self, seed: jax.Array) -> tuple[EnvState, AgentState]:
-        agent_key, _ = jax.random.split(stream(seed, 0))
-        agent = self.agent.init(agent_key)
-        nothing = self._nothing()
-        sums = jax.tree.map(lambda each: each[0], self._zero_statistics())
-        pending = Pending(Choice(jnp.int32(0), jnp.int32(0), jnp.bool_(True)), nothing, sums)
-        env = EnvState(pending, nothing.obs, nothing.obs, jnp.int32(0), jnp.float32(0))
-        return self._coded(agent, env), agent
+    def init_seed(self, seed: jax.Array) -> tuple[EnvState, Any]:
+        agent_key, _ = jax.random.split(randomness.key_of(seed, randomness.START))
+        agent, outcome = self.agent.init(agent_key), self._no_outcome()
+        inputs = ContextInputs(obs=outcome.obs, initial_obs=outcome.obs, score=jnp.float32(0))
+        inputs = self.agent.embed(self.agent.encoder_of(agent), inputs)
+        pending = Pending(
+            choice=self._no_choice(agent, inputs),
+            outcome=outcome,
+            sums=jax.tree.map(lambda each: each[0], zero_sums(self.agent, 1)),
+            steps=jnp.int32(0),
+        )
+        return EnvState(state=pending, inputs=inputs, length=jnp.int32(0)), agent
 
-    def _nothing(self) -> Outcome:
-        obs = jnp.zeros(self.agent.obs_size, jnp.uint8 if self.task.image else jnp.float32)
-        return Outcome(obs, jnp.float32(0), jnp.float32(0), jnp.bool_(False), jnp.bool_(False), obs)
+    def _no_outcome(self) -> Outcome:
+        obs = jnp.zeros(self.task.obs_size, jnp.uint8 if self.task.image else jnp.float32)
+        zero, false = jnp.float32(0), jnp.bool_(False)
+        return Outcome(obs=obs, reward=zero, learned=zero, terminated=false, truncated=false, initial_obs=obs)
 
-    def _interact(self, carry: Carry, t: jax.Array, noise: Noise) -> tuple[Carry, Step]:
-        """What happened is known already."""
-        env, (choice, outcome, _) = carry.env, carry.env.state
-        after = EnvState(env.state, outcome.obs, env.first, env.length + 1, env.episode_return + outcome.reward)
-        over = outcome.terminated | outcome.truncated
-        first = EnvState(env.state, outcome.first, outcome.first, jnp.int32(0), jnp.float32(0))
-        return self._told(carry, Event(choice, after, outcome.learned, outcome.terminated, over), first)
+    def _no_choice(self, agent: Any, inputs: ContextInputs) -> Any:
+        """Of the shape of a choice; the first one is made by `start`."""
+        random = randomness.hand_out(self.uniforms.act, jnp.zeros(randomness.count(self.uniforms.act)))
+        like = jax.eval_shape(self.agent.act, agent, inputs, jnp.int32(0), random)
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+
+    def interact(self, carry: Carry, t: jax.Array, random: StepUniforms) -> tuple[Carry, Experience]:
+        """The environment was stepped already."""
+        env, pending = carry.env, carry.env.state
+        outcome = pending.outcome
+        inputs = env.inputs._replace(obs=outcome.obs, score=env.inputs.score + outcome.reward, embedding=())
+        after = EnvState(state=pending, inputs=inputs, length=env.length + 1)
+        done = outcome.terminated | outcome.truncated
+        again = ContextInputs(obs=outcome.initial_obs, initial_obs=outcome.initial_obs, score=jnp.float32(0))
+        first = EnvState(state=pending, inputs=again, length=jnp.int32(0))
+        return self.record_step(carry, pending.choice, outcome.learned, after, outcome.terminated, done, first)
 
     # What is compiled
 
     def parts(self) -> Parts:
         seeds, t = self.run.seeds, jax.ShapeDtypeStruct((), jnp.int32)
         state = jax.eval_shape(self.init)
-        outcome = jax.eval_shape(lambda: jax.tree.map(lambda leaf: jnp.stack([leaf] * seeds), self._nothing()))
-        uniforms = jax.ShapeDtypeStruct((seeds, sum(self._draws)), jnp.float32)
-        step = lambda kind: Part(self._with_next_action(kind), (state, outcome, t, uniforms, uniforms), taken=1)
+        outcome = jax.eval_shape(lambda: jax.tree.map(lambda leaf: jnp.stack([leaf] * seeds), self._no_outcome()))
+        numbers: Any = lambda count: jax.ShapeDtypeStruct((seeds, count), jnp.float32)
+        uniforms = Uniforms(run=numbers(randomness.count(self.uniforms)), meter=numbers(self.meter.num_uniforms))
+        step = lambda kind: Part(self._step_program(kind), (state, outcome, t, uniforms, uniforms), donated=1)
         return Parts(
             init=Part(self.init),
-            start=Part(self._start, (state, outcome.obs, outcome.obs, uniforms), taken=1),
-            collect=step(self._collect_step),
-            observe=step(self._observe_step),
-            learn=step(self._learn_step),
-            begin=Part(self._begun, (state, t, uniforms), taken=1),
-            sync=Part(self._synced, (state, t, uniforms), taken=1),
-            draw=Part(self._draw, (state.seeds, t)),
-            report=Part(self._report, (state, t, t), taken=1),
+            start=Part(self._start, (state, outcome.obs, outcome.obs, uniforms), donated=1),
+            collect=step(self.collect_step),
+            observe=step(self.observe_step),
+            learn=step(self.learn_step),
+            start_learning=Part(self._start_learning, (state, t, uniforms), donated=1),
+            sync=Part(self._sync_all, (state, t, uniforms), donated=1),
+            draw=Part(self.draw, (state.seeds, t)),
+            report=Part(self._report, (state, t), donated=1),
         )
 
-    def _start(self, state: TrainState, obs: jax.Array, first: jax.Array, uniforms: jax.Array) -> TrainState:
-        env = jax.vmap(self._coded)(state.agent, state.env._replace(obs=obs, first=first, code=()))
-        return self._chosen(state._replace(env=env), state.step, uniforms)
+    def _start(self, state: TrainState, obs: jax.Array, initial_obs: jax.Array, uniforms: Uniforms) -> TrainState:
+        inputs = state.env.inputs._replace(obs=obs, initial_obs=initial_obs, embedding=())
+        env = jax.vmap(self.embed)(state.agent, state.env._replace(inputs=inputs))
+        return self._choose_action(state._replace(env=env), state.step, uniforms)
 
-    def _with_next_action(self, step: Callable[[Carry, jax.Array, Noise], Carry]) -> Callable:
-        side_by_side = self._side_by_side(step)
+    def _step_program(self, step: Step) -> Callable:
+        of_seeds = jax.vmap(step, in_axes=(0, None, 0))
 
         def program(
-            state: TrainState, outcome: Outcome, t: jax.Array, uniforms: jax.Array, to_act: jax.Array
+            state: TrainState, outcome: Outcome, t: jax.Array, uniforms: Uniforms, next_uniforms: Uniforms
         ) -> TrainState:
             pending = state.env.state
             env = state.env._replace(state=pending._replace(outcome=outcome))
-            carry = side_by_side(Carry(env, state.agent, state.meter, pending.statistics), t, uniforms)
-            env = carry.env._replace(state=carry.env.state._replace(statistics=carry.statistics))
-            return self._chosen(TrainState(t + 1, state.seeds, env, carry.agent, carry.meter), t + 1, to_act)
+            carry = Carry(env=env, agent=state.agent, meter=state.meter, sums=pending.sums)
+            carry = of_seeds(carry, t, uniforms)
+            env = carry.env._replace(state=carry.env.state._replace(sums=carry.sums, steps=pending.steps + 1))
+            after = state._replace(step=t + 1, env=env, agent=carry.agent, meter=carry.meter)
+            return self._choose_action(after, t + 1, next_uniforms)
 
         return program
 
-    def _chosen(self, state: TrainState, t: jax.Array, uniforms: jax.Array) -> TrainState:
+    def _choose_action(self, state: TrainState, t: jax.Array, uniforms: Uniforms) -> TrainState:
         """The state with the action that follows."""
-        act = jax.vmap(self.agent.act, in_axes=(0, 0, None, 0))
-        choice = act(state.agent, state.env.situation, t, uniforms[:, : self._draws.act])
+
+        def act(agent: Any, inputs: ContextInputs, numbers: jax.Array) -> Any:
+            return self.agent.act(agent, inputs, t, randomness.hand_out(self.uniforms, numbers).act)
+
+        choice = jax.vmap(act)(state.agent, state.env.inputs, uniforms.run)
         return state._replace(env=state.env._replace(state=state.env.state._replace(choice=choice)))
 
-    def _begun(self, state: TrainState, t: jax.Array, uniforms: jax.Array) -> TrainState:
-        agent, meter = self._begin(state.agent, state.meter, state.seeds)
-        return self._chosen(state._replace(agent=agent, meter=meter), t, uniforms)
+    def _start_learning(self, state: TrainState, t: jax.Array, uniforms: Uniforms) -> TrainState:
+        agent, meter = self.start_learning(state.agent, state.meter, state.seeds)
+        return self._choose_action(state._replace(agent=agent, meter=meter), t, uniforms)
 
-    def _synced(self, state: TrainState, t: jax.Array, uniforms: jax.Array) -> TrainState:
-        return self._chosen(state._replace(agent=jax.vmap(self.agent.sync)(state.agent)), t, uniforms)
+    def _sync_all(self, state: TrainState, t: jax.Array, uniforms: Uniforms) -> TrainState:
+        return self._choose_action(state._replace(agent=jax.vmap(self.agent.sync)(state.agent)), t, uniforms)
 
-    def _report(self, state: TrainState, steps: jax.Array, updates: jax.Array) -> tuple[TrainState, Period]:
-        """The end of a period: what it came to, and new sums."""
+    def _report(self, state: TrainState, updates: jax.Array) -> tuple[TrainState, Period]:
+        """The end of a period: its means, and new sums."""
         meter, measured = jax.vmap(self.meter.report, in_axes=(0, 0, None))(state.meter, state.agent, state.step)
         pending = state.env.state
-        period = summarise(Carry(state.env, state.agent, meter, pending.statistics), steps, updates, measured)
-        env = state.env._replace(state=pending._replace(statistics=self._zero_statistics()))
+        carry = Carry(env=state.env, agent=state.agent, meter=meter, sums=pending.sums)
+        period = end_period(self.agent, carry, pending.steps[0], updates, measured)
+        sums = zero_sums(self.agent, self.run.seeds)
+        env = state.env._replace(state=pending._replace(sums=sums, steps=jnp.zeros_like(pending.steps)))
         return state._replace(meter=meter, env=env), period
 
 
-class Hosted:
+class HostedProgram:
     """The parts at work: `init()` and `advance(state, stop)`, as of a compiled driver."""
 
     def __init__(self, driver: HostedDriver, parts: Parts):
-        self.driver, self.parts = driver, parts
+        self.driver, self.parts, self.timetable = driver, parts, driver.timetable
         self.environments = Environments(driver.task, driver.run.seed, driver.run.seeds)
-        self._blocks: dict[int, np.ndarray] = {}
+        self._blocks: dict[int, Uniforms] = {}
 
     def init(self) -> TrainState:
         state, first = self.parts.init(), self.environments.begin()
         return self.parts.start(state, first, first, self._uniforms(state.seeds, 0))
 
-    def restore(self, state: TrainState, outside: Mapping[str, np.ndarray]) -> TrainState:
+    def restore(self, state: TrainState, snapshot: Mapping[str, np.ndarray]) -> TrainState:
         """The state with the environments where they were; an episode that cannot be brought back begins anew."""
-        lost = self.environments.restore(outside, np.asarray(state.env.obs))
+        inputs = state.env.inputs
+        lost = self.environments.restore(snapshot, np.asarray(inputs.obs))
         if not lost:
             return state
         names = ", ".join(str(self.driver.run.seed + i) for i in lost)
@@ -168,52 +198,49 @@ class Hosted:
             f"{self.driver.task.name} cannot be brought back to where it was; the episode of seed {names} begins anew"
         )
         warnings.warn(message, stacklevel=2)
-        obs, first, length, score = (
-            np.array(each) for each in (state.env.obs, state.env.first, state.env.length, state.env.episode_return)
-        )
+        arrays = (inputs.obs, inputs.initial_obs, inputs.score, state.env.length)
+        obs, initial_obs, score, length = (np.array(each) for each in arrays)
         for i in lost:
-            obs[i] = first[i] = self.environments.episodes[i].begin()
+            obs[i] = initial_obs[i] = self.environments.episodes[i].begin()
             length[i] = score[i] = 0
-        env = state.env._replace(length=jnp.asarray(length), episode_return=jnp.asarray(score))
-        return self.parts.start(state._replace(env=env), obs, first, self._uniforms(state.seeds, int(state.step)))
+        inputs = inputs._replace(score=jnp.asarray(score))
+        env = state.env._replace(inputs=inputs, length=jnp.asarray(length))
+        uniforms = self._uniforms(state.seeds, int(state.step))
+        return self.parts.start(state._replace(env=env), obs, initial_obs, uniforms)
 
     def advance(
         self, state: TrainState, stop: int, paused: Callable[[], bool] = lambda: False
     ) -> tuple[TrainState, Period | None]:
-        """To the end of a period; or, where `paused` says so, less far, but a step at least, and without a report."""
+        """Advance to `stop`, the end of a period. If `paused()`, return after one step at least, without a Period."""
         for t in range(int(state.step), int(stop)):
             state = self._step(state, t)
             if t + 1 < stop and paused():
                 return state, None
-        # Every step is in some context; a run that was extended has a report within a period, and new sums since.
-        counted = round(float(state.env.state.statistics.occupancy[0].sum()))
-        run, began = self.driver.run, int(stop) - counted
-        updates = (max(int(stop), run.learning_starts) - max(began, run.learning_starts)) // run.update_every
-        return self.parts.report(state, np.int32(counted), np.int32(updates))
+        # A run that was extended has a report within a period, and new sums since.
+        began = int(stop) - int(state.env.state.steps[0])
+        return self.parts.report(state, np.int32(self.timetable.times_of_learning(began, int(stop))))
 
     def _step(self, state: TrainState, t: int) -> TrainState:
-        run = self.driver.run
+        times, done = self.timetable, t + 1
         outcome = self.environments.step(np.asarray(state.env.state.choice.action))
-        now, following = self._uniforms(state.seeds, t), self._uniforms(state.seeds, t + 1)
+        now, following = self._uniforms(state.seeds, t), self._uniforms(state.seeds, done)
         state = self._part_of(t)(state, outcome, np.int32(t), now, following)
-        after = t + 1
-        if after == run.learning_starts:
-            state = self.parts.begin(state, np.int32(after), following)
-        elif after > run.learning_starts and after % run.target_period == 0 and self.driver.agent.lags:
-            state = self.parts.sync(state, np.int32(after), following)
+        if times.starts_learning(done):
+            return self.parts.start_learning(state, np.int32(done), following)
+        if times.syncs and not times.collects(t) and times.syncs_after(done):
+            return self.parts.sync(state, np.int32(done), following)
         return state
 
     def _part_of(self, t: int) -> Callable:
-        start, every = self.driver.run.learning_starts, self.driver.run.update_every
-        if t < start:
+        if self.timetable.collects(t):
             return self.parts.collect
-        return self.parts.learn if (t - start + 1) % every == 0 else self.parts.observe
+        return self.parts.learn if self.timetable.learns(t) else self.parts.observe
 
-    def _uniforms(self, seeds: Any, t: int) -> np.ndarray:
-        """[seed, draws] of step t."""
-        size = self.driver.block
+    def _uniforms(self, seeds: Any, t: int) -> Uniforms:
+        """Of step t."""
+        size = self.timetable.block
         number = t // size
         if number not in self._blocks:
             self._blocks = {key: self._blocks[key] for key in self._blocks if key == number - 1}
-            self._blocks[number] = np.asarray(self.parts.draw(seeds, np.int32(t)))
-        return self._blocks[number][t % size]
+            self._blocks[number] = jax.tree.map(np.asarray, self.parts.draw(seeds, np.int32(t)))
+        return jax.tree.map(lambda numbers: numbers[t % size], self._blocks[number])

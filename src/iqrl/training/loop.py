@@ -14,21 +14,22 @@ import jax
 import numpy as np
 import polars as pl
 
-from iqrl.agent import Agent
-from iqrl.config import Run
+from iqrl.core.types import Agent
+from iqrl.diagnostics.interference.meter import build_meter
+from iqrl.diagnostics.metrics import sort_columns
+from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput, RunFailed
-from iqrl.measure.meter import build_meter
-from iqrl.methods import build_agent
+from iqrl.methods.registry import build_agent
 from iqrl.plugins import in_a_sentence
-from iqrl.results import Result
-from iqrl.tasks import make_task
+from iqrl.settings import Run
 from iqrl.training.compilation import Program, compile_driver
 from iqrl.training.compiled import Driver
 from iqrl.training.devices import compute_in_the_calling_thread
 from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
+from iqrl.training.results import Result
+from iqrl.training.run_directory import RunStore
 from iqrl.training.states import Period, TrainState, all_finite
-from iqrl.training.store import RunStore
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
 """how much work a killed process may lose"""
@@ -43,7 +44,8 @@ class Progress(NamedTuple):
     steps: int
     returns: np.ndarray
     """one per seed; NaN where no episode ended"""
-    epsilon: float
+    report: dict[str, float]
+    """what the agent reports at this step, such as ε"""
     steps_per_second: float
     """over all seeds"""
     seconds_left: float
@@ -53,12 +55,12 @@ Display = Callable[[Progress], None]
 
 
 def driver_of(run: Run) -> Driver:
-    """The run's driver; whatever is wrong with it is said here, before anything is compiled or written."""
+    """The run's driver. Whatever is wrong with the run is reported here, before anything is compiled or written."""
     compute_in_the_calling_thread()
     task = make_task(run)
     agent = build_agent(run, task)
-    kind = HostedDriver if task.host else Driver
-    driver = kind(run, task, agent, build_meter(run, task, agent))
+    kind = HostedDriver if task.external else Driver
+    driver = kind(run=run, task=task, agent=agent, meter=build_meter(run, task, agent))
     _refuse_too_large(driver)
     if ":" in run.method:
         _try_abstractly(driver)
@@ -66,7 +68,7 @@ def driver_of(run: Run) -> Driver:
 
 
 def _try_abstractly(driver: Driver) -> None:
-    """A method of the user's own is traced once, so that a mistake in it is said in a sentence."""
+    """A method of the user's own is traced once, so that a mistake in it is reported in a sentence."""
     try:
         jax.eval_shape(driver.advance, jax.eval_shape(driver.init), jax.ShapeDtypeStruct((), np.int32))
     except BadInput as error:
@@ -87,14 +89,23 @@ def _refuse_too_large(driver: Driver) -> None:
         )
 
 
-def train_run(run: Run, store: RunStore | None = None, display: Display = lambda progress: None) -> Result:
-    """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there."""
-    driver = driver_of(run)
+def train_run(
+    run: Run,
+    store: RunStore | None = None,
+    display: Display = lambda progress: None,
+    driver: Driver | None = None,
+) -> Result:
+    """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there.
+
+    `driver`: the run's, where it was built before, so that task, agent and meter are built once.
+    """
+    if driver is None or driver.run != run:
+        driver = driver_of(run)
     with store.locked() if store else contextlib.nullcontext(), Interruption() as interruption:
         resuming = store is not None and store.has_checkpoint
         saved = store.load(jax.eval_shape(driver.init)) if resuming else None
         program = compile_driver(driver)
-        state = program.restore(saved.state, saved.outside) if saved else program.init()
+        state = program.restore(saved.state, saved.environments) if saved else program.init()
         metrics = saved.metrics if saved else pl.DataFrame()
         loop = _Loop(run, driver.agent, store, metrics, state, display, program)
         loop.run_to_end(interruption)
@@ -162,7 +173,8 @@ class _Loop:
         # From here on `self.state` is the new one: the old one's memory was given to it.
         self.state, previous, self.step = state, self.step, int(state.step)
         self.trained += self.step - previous
-        self.refuse_infinities(jax.device_get(all_finite(state.agent.params)) if period is None else period.finite)
+        parameters = self.agent.parameters(state.agent)
+        self.refuse_infinities(jax.device_get(all_finite(parameters)) if period is None else period.finite)
         if period is not None:
             rows = period_rows(self.run, self.agent, stop, period)
             self.metrics = pl.concat([self.metrics, rows]) if self.metrics.height else rows
@@ -171,9 +183,17 @@ class _Loop:
     def show(self, period: Period | None) -> None:
         """Within a period nothing is said of its returns yet."""
         left = (self.run.steps - self.step) * self.run.seeds / self.steps_per_second
-        epsilon = float(self.agent.epsilon(jax.numpy.int32(self.step - 1)))
         returns = np.full(self.run.seeds, np.nan) if period is None else np.asarray(period.returns)
-        self.display(Progress(self.step, self.run.steps, returns, epsilon, self.steps_per_second, left))
+        self.display(
+            Progress(
+                step=self.step,
+                steps=self.run.steps,
+                returns=returns,
+                report=self.agent.report(self.step),
+                steps_per_second=self.steps_per_second,
+                seconds_left=left,
+            )
+        )
 
     def refuse_infinities(self, finite_seeds: np.ndarray) -> None:
         """Parameters that are not numbers are never saved."""
@@ -206,20 +226,14 @@ class _Loop:
 
 def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFrame:
     """One row per seed."""
-    t = jax.numpy.int32(step - 1)
-    columns: dict[str, Any] = {
-        "seed": np.arange(run.seed, run.seed + run.seeds),
-        "step": np.full(run.seeds, step),
+    keys = {"seed": np.arange(run.seed, run.seed + run.seeds), "step": np.full(run.seeds, step)}
+    metrics: dict[str, Any] = {
         "return": np.asarray(period.returns, np.float64),
         "episodes": np.asarray(period.episodes),
-        "value_loss": np.asarray(period.losses.value),
-        "max_q": np.asarray(period.losses.max_q),
-        "epsilon": np.full(run.seeds, float(agent.epsilon(t))),
+        **{name: np.full(run.seeds, value) for name, value in agent.report(step).items()},
+        **period.metrics,
     }
-    for term in agent.regularisers:
-        columns[f"{term.name}_loss"] = np.asarray(period.losses.regularisers[term.name])
-        columns[f"{term.name}_weight"] = np.full(run.seeds, float(term.weight(t)))
-    columns |= {"occupancy": period.occupancy, **period.measured}
+    columns = keys | {name: metrics[name] for name in sort_columns(metrics)}
     return pl.DataFrame([_series(name, np.asarray(values)) for name, values in columns.items()])
 
 
@@ -237,8 +251,12 @@ def load(path: str | Path) -> Result:
     """A trained run from its directory."""
     store = RunStore.open(path)
     if not store.has_checkpoint:
-        store.metrics()  # says that there is nothing yet
-    driver = driver_of(store.run)
+        store.metrics()  # raises: there are no results yet
+    return load_result(store, driver_of(store.run))
+
+
+def load_result(store: RunStore, driver: Driver) -> Result:
+    """What a store holds of its run."""
     saved = store.load(jax.eval_shape(driver.init))
     return _result(driver, store, saved.state, saved.metrics, {})
 
@@ -249,4 +267,12 @@ def _result(
     if store is not None:
         timing = store.info.get("timing", timing)
     path, agent_state = store.path if store else None, jax.device_get(state.agent)
-    return Result(driver.run, metrics, agent_state, driver.task, driver.agent, timing, path)
+    return Result(
+        run=driver.run,
+        metrics=metrics,
+        agent_state=agent_state,
+        task=driver.task,
+        agent=driver.agent,
+        timing=timing,
+        path=path,
+    )

@@ -1,4 +1,4 @@
-"""What the drivers hold and hand on: the state of a run, what a step was, what a period gives."""
+"""What the drivers hold: the state of a run, the sums over a period, what a period gives."""
 
 from __future__ import annotations
 
@@ -7,35 +7,28 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from iqrl.agent import AgentState, Choice, Losses
-from iqrl.parts.contexts import Situation
-from iqrl.parts.networks import Params
-from iqrl.parts.replay import Transition
+from iqrl.core.types import Agent, ContextInputs
 
 
 class EnvState(NamedTuple):
     state: Any
-    obs: jax.Array
-    first: jax.Array
-    """the observation the episode began with"""
+    """of the environment"""
+    inputs: ContextInputs
+    """what the agent acts on"""
     length: jax.Array
-    episode_return: jax.Array
-    code: Any = ()
-    """of the observation, where contexts are told apart by codes"""
-
-    @property
-    def situation(self) -> Situation:
-        return Situation(self.obs, self.first, self.episode_return, self.code)
+    """steps of the episode so far"""
 
 
-class Statistics(NamedTuple):
-    """Sums over a period."""
+class Sums(NamedTuple):
+    """Sums over a period, per seed."""
 
     returns: jax.Array
+    """of the episodes that ended"""
     episodes: jax.Array
-    occupancy: jax.Array
-    """[k]: steps spent in each context"""
-    losses: Losses
+    steps: dict[str, jax.Array]
+    """what the agent reports of steps"""
+    updates: dict[str, jax.Array]
+    """what it reports of updates"""
 
 
 class TrainState(NamedTuple):
@@ -44,77 +37,67 @@ class TrainState(NamedTuple):
     step: jax.Array
     seeds: jax.Array
     env: EnvState
-    agent: AgentState
+    agent: Any
     meter: Any
-    """what the measurements need, if there are any"""
-
-
-class Period(NamedTuple):
-    """What the host sees of a period, per seed."""
-
-    returns: jax.Array
-    """mean over the episodes that ended (the paper's R_T); NaN if none did"""
-    episodes: jax.Array
-    occupancy: jax.Array
-    losses: Losses
-    finite: jax.Array
-    """whether every parameter is a finite number"""
-    measured: dict[str, jax.Array]
-    """what the meter reports, by name"""
+    """of the measurements, if there are any"""
 
 
 class Carry(NamedTuple):
-    """What the loops hand on."""
+    """What the loops of the driver pass on."""
 
     env: EnvState
-    agent: AgentState
+    agent: Any
     meter: Any
-    statistics: Statistics
+    sums: Sums
 
 
-class Event(NamedTuple):
-    """What happened in a step."""
-
-    choice: Choice
-    after: EnvState
-    learned: jax.Array
-    """the reward that is learned from"""
-    terminated: jax.Array
-    over: jax.Array
-    """terminated, or at a time limit"""
-
-
-class Step(NamedTuple):
-    """What the agent is told of a step."""
-
-    transition: Transition
-    before: Situation
-    after: Situation
-
-
-class Noise(NamedTuple):
-    """The uniform numbers of one step, by purpose; or how many of them there are."""
+class StepUniforms(NamedTuple):
+    """The uniform numbers of one step, or how many there are of each."""
 
     act: Any
     step: Any
     reset: Any
+    observe: Any
     learn: Any
-    measure: Any
 
 
-def summarise(carry: Carry, steps: jax.Array, updates: jax.Array, measured: dict[str, jax.Array]) -> Period:
-    statistics = carry.statistics
-    return Period(
-        returns=jnp.where(statistics.episodes > 0, statistics.returns / jnp.maximum(statistics.episodes, 1), jnp.nan),
-        episodes=statistics.episodes,
-        occupancy=statistics.occupancy / steps,
-        losses=jax.tree.map(lambda total: total / jnp.maximum(updates, 1), statistics.losses),
-        finite=all_finite(carry.agent.params),
-        measured=measured,
+class Period(NamedTuple):
+    """What the host gets of a period, per seed."""
+
+    returns: jax.Array
+    """mean over the episodes that ended (the paper's R_T); NaN if none did"""
+    episodes: jax.Array
+    metrics: dict[str, jax.Array]
+    """what the agent reports and what the meter measured, by name"""
+    finite: jax.Array
+    """whether every parameter is a finite number"""
+
+
+def zero_sums(agent: Agent, seeds: int) -> Sums:
+    return Sums(
+        returns=jnp.zeros(seeds),
+        episodes=jnp.zeros(seeds, jnp.int32),
+        steps={name: jnp.zeros((seeds, *shape)) for name, shape in agent.step_metrics.items()},
+        updates={name: jnp.zeros(seeds) for name in agent.update_metrics},
     )
 
 
-def all_finite(params: Params) -> jax.Array:
+def end_period(
+    agent: Agent, carry: Carry, steps: jax.Array, updates: jax.Array, measured: dict[str, jax.Array]
+) -> Period:
+    """The means over a period of so many steps and updates."""
+    sums = carry.sums
+    per_update = {name: total / jnp.maximum(updates, 1) for name, total in sums.updates.items()}
+    per_step = {name: total / steps for name, total in sums.steps.items()}
+    return Period(
+        returns=jnp.where(sums.episodes > 0, sums.returns / jnp.maximum(sums.episodes, 1), jnp.nan),
+        episodes=sums.episodes,
+        metrics=per_update | per_step | measured,
+        finite=all_finite(agent.parameters(carry.agent)),
+    )
+
+
+def all_finite(params: Any) -> jax.Array:
     """[seed]: whether every parameter is a finite number."""
     leaves = jax.tree.leaves(params)
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]), axis=0)

@@ -1,1 +1,0 @@
-"""What can be found out about a run afterwards: interference among contexts, cost."""

@@ -1,0 +1,5 @@
+"""The command line: `main` runs one command."""
+
+from iqrl.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,168 @@
+"""The settings of a run on the command line: a flag for every field of `iqrl.settings.Run`, and files of settings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from iqrl.cli.flags import decimal, whole
+from iqrl.errors import BadInput
+from iqrl.settings import COMMON, REQUIRED, fields_of, is_union, settings_of, types_of
+
+NAMES = ("task", "method", "preset")
+"""what a file of settings may name beside settings"""
+
+
+class Request(NamedTuple):
+    """The run that flags and a file of settings describe."""
+
+    task: str
+    method: str
+    preset: str | None
+    settings: dict[str, Any]
+
+
+def read_request(options: argparse.Namespace) -> Request:
+    """The settings of the file, and those of the flags over them."""
+    content = read_file(options.config) if options.config else {}
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    names: dict[str, Any] = {"method": "iq", "preset": None} | _select(content, *NAMES) | _select(given, *NAMES)
+    if "task" not in names:
+        raise BadInput("which task? name one, such as CartPole-v0; see iqrl list tasks.")
+
+    from iqrl.make_run import groups_for
+
+    groups = groups_for(names["task"], names["method"])
+    settings = check_file(content, groups, options.config) | _select(given, *settings_of(groups))
+    return Request(**names, settings=settings)
+
+
+# Flags
+
+
+def setting_groups(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[type, ...]:
+    """The groups of settings that are flags of `iqrl train`, given its parser with the common groups alone.
+
+    The common groups suffice while no other flag is given. Others need those of all methods and tasks, which are
+    declared where JAX is imported, and those of a method or task of the user's own, which are in the user's file.
+    """
+    plain = [argument for argument in arguments if argument not in ("-h", "--help")]
+    options, rest = parser.parse_known_args(plain)
+    if len(plain) == len(arguments) and not any(argument.startswith("-") for argument in rest):
+        return COMMON
+
+    from iqrl.make_run import groups_for
+
+    named = _select(read_file(options.config), "task", "method") if options.config else {}
+    # The value of a flag that is not known yet may stand where the task is looked for.
+    own_tasks = [name for name in (options.task, *rest, named.get("task")) if name is not None and ":" in name]
+    return groups_for(own_tasks[0] if own_tasks else None, options.method or named.get("method"))
+
+
+def add_settings(parser: argparse.ArgumentParser, groups: Iterable[type]) -> None:
+    """Every field of the groups as a flag. A flag that is not given is absent from the options, so file and preset
+    decide."""
+    groups = tuple(groups)
+    types = types_of(groups)
+    for group in groups:
+        section = parser.add_argument_group(group.__doc__)
+        for field in fields_of(group):
+            section.add_argument(
+                "--" + field.name.replace("_", "-"),
+                default=argparse.SUPPRESS,
+                help=_help(field.metadata, field.default),
+                **_value_kind(types[field.name]),
+            )
+
+
+def _help(metadata: Mapping[str, Any], default: Any) -> str:
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    notes = [] if default in (None, REQUIRED) else [f"default: {shown}"]
+    notes += [f"paper: {metadata['paper']}"] if metadata["paper"] else []
+    return metadata["help"].replace("%", "%%") + (f" ({'; '.join(notes)})".replace("%", "%%") if notes else "")
+
+
+def _value_kind(hint: Any) -> dict[str, Any]:
+    """The arguments of `add_argument` for values of this type."""
+    if is_union(hint):
+        hint, alternative = typing.get_args(hint)
+        if alternative is not type(None):
+            return {"type": _whole_or(*typing.get_args(alternative)), "metavar": "N"}
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if hint is str:
+        return {"metavar": "TEXT"}
+    if typing.get_origin(hint) is Literal:
+        return {"metavar": "|".join(typing.get_args(hint))}
+    if typing.get_origin(hint) is tuple:
+        return {"nargs": "+", **_value_kind(typing.get_args(hint)[0])}
+    return {"type": whole, "metavar": "N"} if hint is int else {"type": decimal, "metavar": "X"}
+
+
+def _whole_or(name: str) -> Callable[[str], int | str]:
+    def parse(text: str) -> int | str:
+        try:
+            return name if text == name else whole(text)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error}, nor {name}") from None
+
+    return parse
+
+
+# Files
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Names and values of a TOML or JSON file. Tables only group settings; their names do not matter."""
+    kind = "JSON" if path.suffix == ".json" else "TOML"
+    try:
+        text = path.read_text()
+        content = json.loads(text) if kind == "JSON" else tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    except ValueError as error:
+        raise BadInput(f"{path} is not valid {kind}: {error}.") from error
+    if not isinstance(content, dict):
+        raise BadInput(f"{path} must hold names and values.")
+    if isinstance(content.get("config"), dict):  # a run.json is a config file too, with every default in it
+        return _drop_defaults(content["config"])
+    settings: dict[str, Any] = {}
+    for name, value in content.items():
+        settings |= value if isinstance(value, dict) else {name: value}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def check_file(content: Mapping[str, Any], groups: Iterable[type], path: Path) -> dict[str, Any]:
+    """The settings of a file, each in its declared type and range."""
+    from iqrl.make_run import check_names, check_settings
+
+    settings = {name: value for name, value in content.items() if name not in NAMES}
+    try:
+        check_names(settings, groups)
+        return check_settings(settings, groups)
+    except BadInput as error:
+        raise BadInput(f"in {path}: {error}") from None
+
+
+def _select(content: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: content[name] for name in names if name in content}
+
+
+def _drop_defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run that differ from the defaults of its method."""
+    from iqrl.make_run import groups_for
+    from iqrl.methods.registry import find_method
+
+    method = find_method(config["method"])
+    defaults = {
+        name: field.default for name, field in settings_of(groups_for(config["task"], config["method"])).items()
+    }
+    defaults |= {**method.defaults, **method.fixed}
+    as_json = lambda value: list(value) if isinstance(value, tuple) else value
+    different = {name: value for name, value in config.items() if value != as_json(defaults.get(name, REQUIRED))}
+    return {name: value for name, value in different.items() if value is not None}

@@ -1,0 +1,161 @@
+"""The commands that train and use agents: train, resume, evaluate, plot, demo."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iqrl.cli.flags import add_device, add_json, add_run, add_runs, decimal, whole
+from iqrl.cli.output import text_stream
+from iqrl.cli.settings import add_settings, read_request
+
+if TYPE_CHECKING:
+    from iqrl.training.compiled import Driver
+    from iqrl.training.run_directory import RunStore
+
+DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
+
+
+def add_train(commands: Any, groups: Iterable[type]) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a method on a task",
+        usage="%(prog)s [-h] [TASK] [--method METHOD] [--preset PRESET] [--config FILE] [--out DIR] [SETTINGS]",
+        epilog="The defaults above are those of classic control. Some methods have others, and so have images: see "
+        "docs/methods.md and docs/images.md. The file run.json in the directory of a run has all its settings.",
+    )
+    parser.set_defaults(command=train)
+    parser.add_argument("task", nargs="?", metavar="TASK", help="a name of iqrl list tasks, or module:name of your own")
+    parser.add_argument("--method", help="a name of iqrl list methods, or module:name of your own (default: iq)")
+    parser.add_argument(
+        "--preset",
+        help="paper: the settings of the IQ paper for this task and method; original: those of the method's authors",
+    )
+    parser.add_argument("--config", type=Path, help="a TOML or JSON file of the settings below; flags override it")
+    parser.add_argument("--out", type=Path, help="directory of the run (default: runs/TASK-METHOD-N…)")
+    add_json(parser, "the summary")
+    add_settings(parser, groups)
+    add_device(parser)
+
+
+def train(options: argparse.Namespace) -> None:
+    request = read_request(options)  # before the imports: an error in a file of settings appears at once
+
+    from iqrl.make_run import resolve
+    from iqrl.training.loop import driver_of
+    from iqrl.training.run_directory import RunStore, default_directory
+
+    run = resolve(request.task, request.method, request.preset, **request.settings)
+    if request.settings.get("contexts") == "auto":
+        one = "; one context has one head, so distillation does nothing" if run.contexts == 1 else ""
+        print(f"contexts: {run.contexts}, found in the states of a random policy{one}", file=sys.stderr)
+    driver = driver_of(run)  # reports what is wrong with the run before a directory is made
+    _train_and_report(RunStore.create(options.out or default_directory(run), run), options, driver)
+
+
+def add_resume(commands: Any) -> None:
+    parser = commands.add_parser("resume", help="continue an interrupted run")
+    parser.set_defaults(command=resume)
+    add_run(parser)
+    parser.add_argument("--steps", type=whole, help="train to this step instead of the run's last one")
+    add_json(parser, "the summary")
+    add_device(parser)
+
+
+def resume(options: argparse.Namespace) -> None:
+    from iqrl.training.run_directory import RunStore
+
+    store = RunStore.open(options.run)
+    if options.steps is not None:
+        store.extend(options.steps)
+    _train_and_report(store, options)
+
+
+def _train_and_report(store: RunStore, options: argparse.Namespace, driver: Driver | None = None) -> None:
+    from rich.console import Console
+
+    from iqrl.experiments.report.terminal import print_results, train_with_display
+
+    result = train_with_display(store, driver)
+    print_results([result], Console(file=text_stream(options)))
+    print(f"run: {store.path}", file=text_stream(options))
+    if options.json:
+        print(json.dumps(result.summary()))
+
+
+def add_evaluate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "evaluate", help="returns of the trained policy, in Gymnasium's own environment where there is one"
+    )
+    parser.set_defaults(command=evaluate)
+    add_run(parser)
+    parser.add_argument("--episodes", type=whole, default=10, help="episodes per trained seed (default: 10)")
+    parser.add_argument("--seed", type=whole, default=0, help="seed of the first episode (default: 0)")
+    parser.add_argument(
+        "--epsilon", type=decimal, default=0.0, help="share of random actions (default: 0; Atari often has 0.001)"
+    )
+    add_json(parser, "the returns")
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    from iqrl.experiments.report.terminal import print_returns, show_count
+    from iqrl.training.evaluation import evaluate as evaluate_result
+    from iqrl.training.loop import load
+
+    result = load(options.run)
+    with show_count(str(options.run), "episodes") as display:
+        returns = evaluate_result(result, options.episodes, options.seed, epsilon=options.epsilon, display=display)
+    by_seed = {agent.seed: row for agent, row in zip(result.agents, returns, strict=True)}
+    print_returns(by_seed, greedy=options.epsilon == 0, file=text_stream(options))
+    if options.json:
+        seeds = [{"seed": seed, "returns": row.tolist()} for seed, row in by_seed.items()]
+        print(json.dumps({"mean": float(returns.mean()), "seeds": seeds, "run": str(options.run)}))
+
+
+def add_plot(commands: Any) -> None:
+    parser = commands.add_parser("plot", help="draw learning curves: mean and spread per method")
+    parser.set_defaults(command=plot)
+    add_runs(parser)
+    parser.add_argument("--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)")
+
+
+def plot(options: argparse.Namespace) -> None:
+    from iqrl.experiments.report.figures.curves import plot_curves
+    from iqrl.statistics.curves import steps_and_returns
+    from iqrl.training.run_directory import RunStore
+
+    stores = [RunStore.open(path) for path in options.runs]
+    curves = [(store.run, *steps_and_returns(store.metrics())) for store in stores]
+    print(plot_curves(curves, options.out))
+
+
+def add_demo(commands: Any) -> None:
+    parser = commands.add_parser("demo", help="train DQN and IQ on CartPole with a replay buffer of one transition")
+    parser.set_defaults(command=demo)
+    parser.add_argument("--steps", type=whole, help="environment steps per seed (default: 400,000, as in the paper)")
+    parser.add_argument(
+        "--preset", help="paper: each method with its settings in the paper (default: both with the same settings)"
+    )
+    parser.add_argument("--seeds", type=whole, default=5, help="seeds per method (default: 5)")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and figure (default: demo)")
+
+
+def demo(options: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from iqrl.experiments.report.figures.curves import plot_curves
+    from iqrl.experiments.report.terminal import print_results, train_with_display
+    from iqrl.make_run import resolve
+    from iqrl.training.run_directory import RunStore
+
+    steps = {} if options.steps is None else {"steps": options.steps}
+    results = []
+    for method in DEMO_METHODS:
+        run = resolve(DEMO_TASK, method, options.preset, buffer_size=1, seeds=options.seeds, **steps)
+        results.append(train_with_display(RunStore.create(options.out / f"{method}-{run.identity}", run)))
+    print_results(results, Console())
+    print(plot_curves([(result.run, result.steps, result.returns) for result in results], options.out / "demo.png"))

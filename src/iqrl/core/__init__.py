@@ -1,0 +1,1 @@
+"""What to read beside the paper: Algorithm 1 and its parts, in pure JAX."""

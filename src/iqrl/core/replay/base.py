@@ -1,0 +1,134 @@
+"""Replay: what the agent stores of its experience, and how batches of it are sampled.
+
+What is stored is one part, how it is sampled is another: `ring.py` stores packed transitions, `frames.py` the frames
+of images, and both sample by a `sampling.Sampler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from iqrl.core.types import Batch, Transition
+
+Label = Callable[[jax.Array], jax.Array]
+"""state -> ω(s)"""
+
+
+class StoredStates(NamedTuple):
+    """The states of a replay by number, for what is computed once per state (`core/cached_targets.py`)."""
+
+    count: int
+    get: Callable[[Any, jax.Array], jax.Array]
+    """(stored, numbers [n]) -> states [n, d]"""
+    newest: Callable[[Any, jax.Array], jax.Array]
+    """(stored, number of the newest step) -> the numbers [g, n] of the states written since the last update, in groups
+    that are computed one after the other"""
+    used: Callable[[Any], jax.Array | int]
+    """stored -> how many numbers, from 0 on, are in use"""
+    chunk: int
+    """how many states may be computed at once"""
+
+
+class Replay(NamedTuple):
+    init: Callable[[], Any]
+    add: Callable[[Any, Transition, jax.Array, jax.Array | np.ndarray], Any]
+    """(stored, transition, its number from 0, uniform numbers [num_add_uniforms]) -> stored"""
+    sample: Callable[[Any, jax.Array, jax.Array], Batch]
+    """(stored, number of the newest step, uniform numbers) -> a batch"""
+    update_priorities: Callable[[Any, jax.Array | None, jax.Array], Any]
+    """(stored, slots, their losses) -> stored"""
+    relabel: Callable[[Any, Label], Any]
+    """(stored, ω) -> stored, with new context labels"""
+    num_uniforms: int
+    """uniform numbers that a sample needs"""
+    states: StoredStates
+    num_add_uniforms: int = 0
+    """uniform numbers that `add` needs"""
+
+
+# A transition as a row of float32
+
+FACTS, CONTEXT_TM1, CONTEXT_T = 7, 3, 4
+"""how many numbers a transition has beside its observations, and which of them are the contexts"""
+
+
+def pack_facts(step: Transition) -> jax.Array:
+    """[7]: all but the observations; small integers are exact in float32."""
+    facts = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t, step.done, step.greedy)
+    return jnp.stack([jnp.float32(fact) for fact in facts])
+
+
+def unpack_facts(facts: jax.Array, obs_tm1: jax.Array, obs_t: jax.Array) -> Transition:
+    """The inverse of `pack_facts`, for one transition [7] or a batch [7, B]."""
+    return Transition(
+        obs_tm1=obs_tm1,
+        obs_t=obs_t,
+        a_tm1=facts[0].astype(jnp.int32),
+        r_t=facts[1],
+        discount_t=facts[2],
+        context_tm1=facts[CONTEXT_TM1].astype(jnp.int32),
+        context_t=facts[CONTEXT_T].astype(jnp.int32),
+        done=facts[5] > 0,
+        greedy=facts[6] > 0,
+    )
+
+
+def row_width(obs_size: int) -> int:
+    return 2 * obs_size + FACTS
+
+
+def pack(step: Transition) -> jax.Array:
+    """One transition as a row."""
+    return jnp.concatenate([step.obs_tm1, step.obs_t, pack_facts(step)])
+
+
+def unpack(rows: jax.Array, obs_size: int) -> Transition:
+    """The inverse of `pack`, for one row [W] or a batch [W, B]."""
+    return unpack_facts(rows[2 * obs_size :], rows[:obs_size], rows[obs_size : 2 * obs_size])
+
+
+def relabel_rows(rows: jax.Array, obs_size: int, label: Label) -> jax.Array:
+    """Packed rows [n, W] with the labels that their states have now."""
+
+    def relabel(row: jax.Array) -> jax.Array:
+        step = unpack(row, obs_size)
+        return pack(step._replace(context_tm1=label(step.obs_tm1), context_t=label(step.obs_t)))
+
+    return jax.vmap(relabel)(rows)
+
+
+# n-step returns
+
+
+def empty_window(n: int, obs_size: int) -> jax.Array:
+    """[n - 1, W]: the steps whose n-step return is not yet complete, oldest first."""
+    return jnp.zeros((n - 1, row_width(obs_size)), jnp.float32)
+
+
+def push_window(window: jax.Array, step: Transition) -> tuple[jax.Array, Transition]:
+    """The window with `step` in it, and the n-step transition of the oldest step, which leaves it."""
+    if window.shape[0] == 0:
+        return window, step
+    rows = jnp.concatenate([window, pack(step)[None]])
+    return rows[1:], n_step_transition([unpack(row, step.obs_tm1.size) for row in rows])
+
+
+def n_step_transition(steps: Sequence[Transition]) -> Transition:
+    """r_1 + γ r_2 + … and the state it leads to, cut where the episode ends."""
+    total = steps[0]
+    for later in steps[1:]:
+        goes_on = jnp.logical_not(total.done)
+        choose = lambda new, old, goes_on=goes_on: jnp.where(goes_on, new, old)
+        total = total._replace(
+            r_t=choose(total.r_t + total.discount_t * later.r_t, total.r_t),
+            discount_t=choose(total.discount_t * later.discount_t, total.discount_t),
+            obs_t=choose(later.obs_t, total.obs_t),
+            context_t=choose(later.context_t, total.context_t),
+            done=choose(later.done, total.done),
+        )
+    return total

@@ -1,0 +1,1 @@
+"""Analyses of a finished run: interference among contexts, cost."""

@@ -1,0 +1,117 @@
+"""All that is known of a run when advice is given, and which of its settings may be changed.
+
+Only settings are offered that the run's method has and does not fix itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from iqrl.diagnostics.explain.evidence import (
+    Association,
+    Coincidence,
+    FallEvidence,
+    examine_fall,
+    find_association,
+    find_coincidence,
+)
+from iqrl.diagnostics.explain.history import Fall, History, SeedMetrics, split_by_seed, trace_history
+from iqrl.errors import BadInput
+from iqrl.methods.registry import Method, find_method
+from iqrl.settings import COMMON, Run, settings_of
+
+FALLS_PER_SEED, FALLS = 3, 6
+"""how many falls are examined, at most"""
+
+
+class Diagnosis(NamedTuple):
+    """A run's curves, their falls, and what moved with them."""
+
+    run: Run
+    histories: list[History]
+    falls: list[FallEvidence]
+    """the deepest falls, deepest first"""
+    association: Association | None
+    coincidence: Coincidence | None
+
+    @property
+    def seeds(self) -> list[SeedMetrics]:
+        return [history.seed for history in self.histories]
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Those of the first seed; every seed has the same."""
+        return self.histories[0].seed.columns
+
+    @property
+    def heads(self) -> int:
+        return self.histories[0].seed.heads
+
+    @property
+    def measured(self) -> bool:
+        return "aei" in self.columns
+
+    @property
+    def interference_stands_out(self) -> bool:
+        """It is high where the return falls, or the return falls after it, more than by chance."""
+        coincides = self.coincidence is not None and self.coincidence.stands_out
+        return coincides or (self.association is not None and self.association.follows)
+
+    # Which settings may be offered
+
+    @property
+    def method(self) -> Method | None:
+        """None for a method of the user's own that cannot be found from here."""
+        try:
+            return find_method(self.run.method)
+        except BadInput:
+            return None
+
+    def has(self, group: type) -> bool:
+        """Whether the method has this group of settings."""
+        return self.method is not None and group in self.method.settings
+
+    @property
+    def fixed(self) -> Mapping[str, Any]:
+        return self.method.fixed if self.method else {}
+
+    @property
+    def open_settings(self) -> set[str]:
+        """Those that the method has and does not fix."""
+        groups = (*COMMON, *(self.method.settings if self.method else ()))
+        return set(settings_of(groups)) - set(self.fixed)
+
+    def offer(self, **settings: Any) -> list[str]:
+        """Flags for those open settings that would change something."""
+        can = {name: value for name, value in settings.items() if name in self.open_settings}
+        return [_write_flag(name, value) for name, value in can.items() if getattr(self.run, name) != value]
+
+
+def diagnose(run: Run, metrics: pl.DataFrame, drop: float) -> Diagnosis:
+    """Read a run's metrics; `drop` is the share of a seed's range of returns that makes a fall."""
+    seeds = split_by_seed(run, metrics)
+    histories = [trace_history(seed, drop) for seed in seeds]
+    return Diagnosis(
+        run=run,
+        histories=histories,
+        falls=[examine_fall(seed, fall) for seed, fall in _select_deepest(histories)],
+        association=find_association(seeds),
+        coincidence=find_coincidence(histories),
+    )
+
+
+def _select_deepest(histories: Sequence[History]) -> list[tuple[SeedMetrics, Fall]]:
+    """The deepest falls of each seed, then of all seeds."""
+    by_depth = lambda fall: -fall.depth
+    chosen = [
+        (history.seed, fall) for history in histories for fall in sorted(history.falls, key=by_depth)[:FALLS_PER_SEED]
+    ]
+    return sorted(chosen, key=lambda pair: by_depth(pair[1]))[:FALLS]
+
+
+def _write_flag(name: str, value: Any) -> str:
+    text = "" if value is True else f" {value:g}" if isinstance(value, float) else f" {value}"
+    return f"`--{name.replace('_', '-')}{text}`"

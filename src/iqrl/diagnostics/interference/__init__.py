@@ -1,0 +1,1 @@
+"""Measurements of interference while a run is trained."""

@@ -1,0 +1,1 @@
+"""Environments: compiled ones as records of pure functions, and Gymnasium's."""

@@ -1,0 +1,91 @@
+"""A task of the user's own, tried before anything is compiled or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import Env
+
+from iqrl.envs.base import EnvInputs, Task
+from iqrl.errors import BadInput
+from iqrl.plugins import in_a_sentence
+
+
+def check_task(name: str, task: Any) -> Task:
+    """The task, if its functions fit together; raises BadInput otherwise."""
+    if not isinstance(task, Task):
+        raise BadInput(f"{name} makes {type(task).__name__}, not an iqrl.Task or a gymnasium.Env.")
+    if task.external is not None:
+        return task
+    whole: Any = jax.ShapeDtypeStruct((), jnp.int32)
+    uniforms: Any = lambda count: jax.ShapeDtypeStruct((count,), jnp.float32)
+    inputs = lambda count: EnvInputs(uniforms=uniforms(count), step=whole)
+    state = _traced(name, "reset", task.reset, inputs(task.num_reset_uniforms))
+    again = _traced(name, "reset", task.reset, inputs(task.num_reset_uniforms)._replace(previous=state))
+    obs = _traced(name, "observe", task.observe, state)
+    shape = getattr(obs, "shape", None)
+    image = task.image
+    if image and shape != (image.height, image.width, image.channels):
+        raise BadInput(f"{name}: observe gives shape {shape}, but its image is {tuple(image[:3])}.")
+    size = image.frame if image else len(task.low)
+    if (not image and shape != (size,)) or not size == len(task.low) == len(task.high):
+        raise BadInput(f"{name}: observe gives shape {shape}, but low and high have {len(task.low)}, {len(task.high)}.")
+    after = _traced(name, "step", task.step, state, whole, inputs(task.num_step_uniforms))
+    if not isinstance(after, tuple) or len(after) != 3:
+        raise BadInput(f"{name}: step must return (state, reward, terminated).")
+    if not _same_shapes(after[0], state):
+        raise BadInput(f"{name}: step returns a state of another shape or type than reset does.")
+    if not _same_shapes(again, state):
+        raise BadInput(f"{name}: reset returns another shape or type after an episode than before the first one.")
+    if getattr(after[1], "shape", None) != () or getattr(after[2], "shape", None) != () or after[2].dtype != bool:
+        raise BadInput(f"{name}: step must return a scalar reward and a boolean scalar that says whether it is over.")
+    return task
+
+
+def _same_shapes(one: Any, other: Any) -> bool:
+    same = jax.tree.structure(one) == jax.tree.structure(other)
+    leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=False)
+    return same and all((x.shape, x.dtype) == (y.shape, y.dtype) for x, y in leaves)
+
+
+def check_environment(name: str, env: Env) -> None:
+    """A reset and a step; raises BadInput if they do not fit the spaces of the environment."""
+    first = _tried(name, "reset(seed=0)", lambda: env.reset(seed=0))
+    if not isinstance(first, tuple) or len(first) != 2:
+        raise BadInput(f"{name}: reset must return (observation, info).")
+    after = _tried(name, "step(0)", lambda: env.step(0))
+    if not isinstance(after, tuple) or len(after) != 5:
+        raise BadInput(f"{name}: step must return (observation, reward, terminated, truncated, info).")
+    for part, obs in (("reset", first[0]), ("step", after[0])):
+        wrong = unlike_space(obs, env)
+        if wrong:
+            raise BadInput(f"{name}: {part} gives an observation {wrong}.")
+        if not np.isfinite(obs).all():
+            raise BadInput(f"{name}: {part} gives an observation that is not finite.")
+    if not np.isfinite(after[1]):
+        raise BadInput(f"{name}: step gives a reward that is not finite.")
+
+
+def unlike_space(obs: Any, env: Env) -> str:
+    """What is wrong with an observation, if anything."""
+    shape, kind, space = np.shape(obs), np.asarray(obs).dtype, env.observation_space
+    if shape != space.shape:
+        return f"of shape {shape}, but its space has {space.shape}"
+    if space.dtype == np.uint8 and not np.can_cast(kind, np.uint8):
+        return f"of {kind}, but its space has bytes (uint8)"
+    return ""
+
+
+def _traced(name: str, part: str, function: Any, *arguments: Any) -> Any:
+    return _tried(name, part, lambda: jax.eval_shape(function, *arguments))
+
+
+def _tried(name: str, part: str, function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except Exception as error:
+        raise BadInput(f"{name}: {part} failed with {in_a_sentence(error)}.") from error

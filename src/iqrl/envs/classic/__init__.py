@@ -1,0 +1,1 @@
+"""Classic control, as in Gymnasium, and probe tasks with known values."""

@@ -1,0 +1,149 @@
+"""The environments of a hosted run, one per seed, and how they are brought back to where they were.
+
+An environment may have `snapshot()`, which gives a dictionary of arrays, and `restore(arrays)`. Any other is reset with
+a seed of its own in every episode, so that an episode is its seed and its actions. To restore it, the actions are
+replayed from the seed, and the last observation is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from iqrl.envs.base import Task
+from iqrl.envs.check import unlike_space
+from iqrl.errors import RunFailed
+from iqrl.plugins import in_a_sentence
+
+
+class Outcome(NamedTuple):
+    """What came of an action, for each seed."""
+
+    obs: Any
+    reward: Any
+    learned: Any
+    """the reward that is learned from"""
+    terminated: Any
+    truncated: Any
+    initial_obs: Any
+    """the first observation of the next episode, where this one ended"""
+
+
+class Episode:
+    """One environment in the course of its episodes."""
+
+    def __init__(self, task: Task, seed: int):
+        self.task, self.seed = task, seed
+        self.env: Any = task.external(seed)  # ty: ignore[call-non-callable]
+        # Not of what a wrapper holds: that would leave out the wrapper's own state.
+        self.saves = hasattr(self.env, "snapshot") and hasattr(self.env, "restore")
+        self.number, self.actions = -1, []
+
+    def begin(self) -> np.ndarray:
+        self.number, self.actions = self.number + 1, []
+        return self._reset()
+
+    def _reset(self) -> np.ndarray:
+        seeded = self.number == 0 or not self.saves
+        seed = episode_seed(self.seed, self.number) if seeded else None
+        return self._seen(self._tried("reset", lambda: self.env.reset(seed=seed))[0])
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
+        obs, reward, terminated, truncated, _ = self._tried("step", lambda: self.env.step(action))
+        self.actions.append(action)
+        if not math.isfinite(reward):
+            raise self._failure("gave a reward that is not finite")
+        over_time = len(self.actions) >= self.task.time_limit
+        return self._seen(obs), float(reward), bool(terminated), bool(truncated) or over_time
+
+    def _seen(self, obs: Any) -> np.ndarray:
+        """Numbers in a row."""
+        wrong = unlike_space(obs, self.env)
+        if wrong:
+            raise self._failure(f"gave an observation {wrong}")
+        seen = np.asarray(obs).reshape(-1)
+        if self.task.image:
+            return seen.astype(np.uint8, copy=False)
+        seen = seen.astype(np.float32)
+        if not np.isfinite(seen).all():
+            raise self._failure("gave an observation that is not finite")
+        return seen
+
+    def _tried(self, part: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            raise self._failure(f"failed in {part} with {in_a_sentence(error)}") from error
+
+    def _failure(self, what: str) -> RunFailed:
+        where = f"in episode {self.number + 1} of seed {self.seed} after {len(self.actions)} steps"
+        return RunFailed(f"{self.task.name} {what}, {where}.")
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        counted = {"number": np.asarray(self.number), "actions": np.asarray(self.actions, np.int32)}
+        own = self.env.snapshot() if self.saves else {}
+        return counted | {f"own.{name}": array for name, array in own.items()}
+
+    def restore(self, saved: Mapping[str, np.ndarray], obs: np.ndarray) -> bool:
+        """Whether it is where it was, which is where it shows `obs`."""
+        self.number, self.actions = int(saved["number"]), saved["actions"].tolist()
+        if self.saves:
+            own = {name.removeprefix("own."): array for name, array in saved.items() if name.startswith("own.")}
+            self.env.restore(own)
+            return True
+        seen = self._reset()
+        for action in self.actions:
+            seen = self._seen(self.env.step(action)[0])
+        return np.array_equal(seen, obs)
+
+
+def episode_seed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1)
+
+
+class Environments:
+    """The episodes of all seeds, side by side."""
+
+    def __init__(self, task: Task, seed: int, seeds: int):
+        self.task = task
+        self.episodes = [Episode(task, seed + i) for i in range(seeds)]
+
+    def begin(self) -> np.ndarray:
+        return np.stack([episode.begin() for episode in self.episodes])
+
+    def step(self, actions: np.ndarray) -> Outcome:
+        each = [self._step(episode, int(action)) for episode, action in zip(self.episodes, actions, strict=True)]
+        obs, reward, terminated, truncated, first = zip(*each, strict=True)
+        rewards = np.asarray(reward, np.float32)
+        learned = self.task.external_reward(rewards)
+        return Outcome(
+            obs=np.stack(obs),
+            reward=rewards,
+            learned=learned,
+            terminated=np.array(terminated),
+            truncated=np.array(truncated),
+            initial_obs=np.stack(first),
+        )
+
+    def _step(self, episode: Episode, action: int) -> tuple:
+        obs, reward, terminated, truncated = episode.step(action)
+        first = episode.begin() if terminated or truncated else obs
+        return obs, reward, terminated, truncated, first
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        return {
+            f"{episode.seed}.{name}": value for episode in self.episodes for name, value in episode.snapshot().items()
+        }
+
+    def restore(self, saved: Mapping[str, np.ndarray], obs: np.ndarray) -> list[int]:
+        """Which of the environments are not where they were."""
+        lost = []
+        for i, episode in enumerate(self.episodes):
+            prefix = f"{episode.seed}."
+            own = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+            if not episode.restore(own, obs[i]):
+                lost.append(i)
+        return lost

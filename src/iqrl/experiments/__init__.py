@@ -1,0 +1,1 @@
+"""Studies, executors and reports."""

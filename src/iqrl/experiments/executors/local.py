@@ -1,0 +1,113 @@
+"""The local executor: worker processes on this machine, each on a core of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+from iqrl.errors import BadInput
+from iqrl.experiments.executors.base import Outcome
+from iqrl.experiments.study.directory import WorkUnit
+
+
+class LocalExecutor:
+    """Workers are started when there is work for them, and again when one has died."""
+
+    def __init__(self, workers: int | None, logs: Path):
+        cores = available_cores()
+        if workers is not None and workers < 1:
+            raise BadInput(f"workers is {workers}; there must be at least 1.")
+        self.size = workers or len(cores)
+        # More workers than cores share them all: pinning two to one core would leave others idle.
+        self.cores: list[int | None] = list(cores[: self.size]) if self.size <= len(cores) else [None] * self.size
+        self.logs, self.workers = logs, dict[int, _Worker]()
+        self.selector = selectors.DefaultSelector()
+
+    @property
+    def free(self) -> int:
+        return self.size - sum(worker.unit is not None for worker in self.workers.values())
+
+    def submit(self, unit: WorkUnit) -> None:
+        slot = next(i for i in range(self.size) if i not in self.workers or self.workers[i].unit is None)
+        if slot not in self.workers:
+            self.workers[slot] = _Worker(self.cores[slot], self.logs / f"worker-{slot}.log")
+            self.selector.register(self.workers[slot].replies, selectors.EVENT_READ, slot)
+        self.workers[slot].send(unit)
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """The units that ended within this time."""
+        ended = []
+        for key, _ in self.selector.select(seconds):
+            worker = self.workers[key.data]
+            unit, reply = worker.unit, worker.replies.readline()
+            error = json.loads(reply).get("error") if reply else self._remove_dead(key.data)
+            worker.unit = None
+            if unit is not None:
+                ended.append(Outcome(unit=unit, error=error))
+        return ended
+
+    def _remove_dead(self, slot: int) -> str:
+        """How the process ended, in a sentence."""
+        worker = self.workers.pop(slot)
+        self.selector.unregister(worker.replies)
+        code = worker.close()
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return f"its worker process ended {how}; {worker.log} may say why"
+
+    def stop(self) -> list[Outcome]:
+        """Make the running units save and stop, and wait for them."""
+        for worker in self.workers.values():
+            if worker.unit is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    worker.process.send_signal(signal.SIGTERM)
+        ended = []
+        while any(worker.unit is not None for worker in self.workers.values()):
+            ended += self.wait(1.0)
+        return ended
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            worker.process.kill()
+            worker.close()
+        self.workers.clear()
+        self.selector.close()
+
+
+class _Worker:
+    def __init__(self, core: int | None, log: Path):
+        command = [sys.executable, "-m", "iqrl.experiments.executors.worker", *([] if core is None else [str(core)])]
+        with open(log, "ab") as file:
+            # A process group of its own: Ctrl-C reaches the study, which stops its workers.
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True
+            )
+        self.log = log
+        self.unit: WorkUnit | None = None
+        self.requests: IO[str] = self.process.stdin  # ty: ignore[invalid-assignment]
+        self.replies: IO[str] = self.process.stdout  # ty: ignore[invalid-assignment]
+
+    def send(self, unit: WorkUnit) -> None:
+        self.unit = unit
+        with contextlib.suppress(BrokenPipeError):  # it died while idle: `wait` sees that
+            self.requests.write(json.dumps(unit._asdict()) + "\n")
+            self.requests.flush()
+
+    def close(self) -> int:
+        """Wait for the process to end; returns its exit code."""
+        for stream in (self.requests, self.replies):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        return self.process.wait()
+
+
+def available_cores() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

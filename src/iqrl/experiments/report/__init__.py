@@ -1,0 +1,1 @@
+"""What is shown of studies: tables, figures, the page."""

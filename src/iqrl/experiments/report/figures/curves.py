@@ -1,0 +1,283 @@
+"""Figures for print: the curves of runs, and the charts of a study as small multiples.
+
+Lines are means over seeds, with a band of one standard deviation as in the paper.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from iqrl.errors import BadInput
+from iqrl.experiments.report.arrangement import common_settings, distinct_labels, unique
+from iqrl.experiments.report.charts import (
+    COLOURS,
+    LOG,
+    BarChart,
+    Chart,
+    CurveChart,
+    Line,
+    MatrixChart,
+    ProfileChart,
+    ProfileLine,
+    axis_kind,
+    charts_of,
+    is_crowded,
+    line_names,
+    metric_name,
+    ordered_variants,
+    profile_charts,
+    shared_colours,
+)
+from iqrl.experiments.report.comparisons import Comparison
+from iqrl.experiments.study.results import StudyResults
+from iqrl.settings import Run
+from iqrl.statistics.curves import mean_curve, steps_and_values
+from iqrl.training.checkpoint import write_whole
+
+# What every figure is drawn with
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+@contextmanager
+def drawing(path: str | Path, width: float, height: float, also: Sequence[Path] = ()) -> Generator[Figure]:
+    """An empty figure of that size in inches, to be drawn on; it is written to `path`, and `also` there, at the end."""
+    paths = [Path(path), *also]
+    for path in paths:
+        if path.suffix.lower() not in FORMATS:
+            raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 11}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        for path in paths:
+            _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150)
+    try:
+        write_whole(path, buffer.getvalue())
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
+
+
+def style_step_axis(axis: Axes) -> None:
+    """Style an axis whose x are environment steps."""
+    axis.set_xlabel("environment steps")
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+
+
+def cycle_colours(count: int) -> list[str]:
+    return [COLOURS[i % len(COLOURS)] for i in range(count)]
+
+
+def colour_limit(mean: np.ndarray) -> float:
+    """Where colours end: a few cells may go beyond it, so that one large number does not leave the others pale."""
+    finite = np.abs(mean[np.isfinite(mean)])
+    return max(float(np.quantile(finite, 0.8)), 1e-3) if finite.size else 1.0
+
+
+def percent(change: float) -> str:
+    """With a decimal where it would be one digit, and without a sign where it would be none."""
+    text = f"{change:+.1%}" if abs(change) < 0.0995 else f"{change:+.0%}"
+    return "0%" if text in ("+0.0%", "-0.0%") else text.replace("-", "−")
+
+
+# Curves of runs
+
+Curve = tuple[Run, np.ndarray, np.ndarray]
+"""a run, its steps [P] and its returns [S, P]"""
+
+
+def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
+    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed."""
+    if all(np.isnan(returns).all() for _, _, returns in curves):
+        raise BadInput("no episode has ended yet in what is to be drawn, so there is no return.")
+    tasks = unique(run.task for run, _, _ in curves)
+    labels = distinct_labels([run for run, _, _ in curves])
+    with drawing(path, 6.4 * len(tasks), 4.0) as figure:
+        for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+            for (run, steps, returns), label, colour in zip(curves, labels, cycle_colours(len(curves)), strict=True):
+                if run.task == task:
+                    draw_curve(axis, steps, returns, label, colour)
+            axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]))
+            axis.set_ylabel("return of training episodes")
+            style_step_axis(axis)
+            axis.legend(frameon=False)
+    return Path(path)
+
+
+def draw_curve(
+    axis: Axes, steps: np.ndarray, returns: np.ndarray, label: str, colour: str, seeds: bool = True, **style: Any
+) -> None:
+    """The mean over seeds, a band of one standard deviation, and a thin line per seed if wanted."""
+    mean = mean_curve(returns)
+    spread = np.sqrt(mean_curve((returns - mean) ** 2))
+    # The band stays within what the seeds did: a mean plus a deviation can be a return that no episode can have.
+    low = np.fmax(mean - spread, np.nanmin(np.where(np.isnan(returns), np.inf, returns), axis=0))
+    high = np.fmin(mean + spread, np.nanmax(np.where(np.isnan(returns), -np.inf, returns), axis=0))
+    for seed in returns if seeds else ():
+        axis.plot(steps, seed, color=colour, alpha=0.25, linewidth=0.7)
+    axis.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
+    axis.plot(steps, mean, color=colour, linewidth=2.2 if seeds else 1.6, label=label, **style)
+
+
+# Charts of a study
+
+STUDY_FORMATS = (".pdf", ".svg")
+DASHES = ("-", (0, (4, 2)), (0, (1, 2)), (0, (6, 2, 1, 2)))
+"""one per variant"""
+
+
+def draw_study(study: StudyResults, directory: str | Path, comparisons: Sequence[Comparison] = ()) -> list[Path]:
+    """A figure per metric of the study, each as PDF and as SVG; their paths. `comparisons` have profiles to draw."""
+    charts = [*charts_of(study), *profile_charts(comparisons)]
+    colours = {name: COLOURS[number] for name, number in shared_colours([line_names(charts)]).items()}
+    paths = []
+    for metric, members in itertools.groupby(charts, key=lambda chart: chart.metric):
+        for variant, drawn in _split_if_crowded(study, list(members)):
+            name = file_name("-".join(filter(None, [study.name, metric, variant])))
+            files = [Path(directory) / f"{name}{ending}" for ending in STUDY_FORMATS]
+            _draw_charts(study, drawn, colours, files)
+            paths += files
+    return paths
+
+
+def _split_if_crowded(study: StudyResults, charts: Sequence[Chart]) -> list[tuple[str, Sequence[Chart]]]:
+    """All in one figure, or a figure per variant where one would have too many lines, with the name of the variant."""
+    if not is_crowded(charts):
+        return [("", charts)]
+    split = [(variant, _keep_variant(charts, variant)) for variant in ordered_variants(study)]
+    return [(variant, some) for variant, some in split if some]
+
+
+def _keep_variant(charts: Sequence[Chart], variant: str) -> list[Chart]:
+    """The lines of one variant."""
+    of_lines = [chart for chart in charts if isinstance(chart, CurveChart | ProfileChart)]
+    kept: list[Any] = [[line for line in chart.lines if line.variant == variant] for chart in of_lines]
+    return [chart._replace(lines=lines) for chart, lines in zip(of_lines, kept, strict=True) if lines]
+
+
+def file_name(name: str) -> str:
+    """A name that is safe as that of a file.
+
+    >>> file_name("my_module:x<y>")
+    'my_module-x-y-'
+    """
+    return re.sub(r"[^\w.=-]+", "-", name)
+
+
+def _draw_charts(study: StudyResults, charts: Sequence[Chart], colours: dict[str, str], files: list[Path]) -> None:
+    columns = _columns(charts)
+    rows = math.ceil(len(charts) / columns)
+    # Names of methods and settings are text: a dollar sign in one does not begin a formula.
+    size = (4.0 * columns, 2.7 * rows + 0.7)
+    with matplotlib.rc_context({"text.parse_math": False}), drawing(files[0], *size, also=files[1:]) as figure:
+        axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+        for axis, chart in zip(axes, charts, strict=False):
+            _draw_chart(axis, study, chart, colours)
+            axis.set_title(chart.title, fontsize=10)
+        for axis in axes[len(charts) :]:
+            axis.set_visible(False)
+        figure.supylabel("" if isinstance(charts[0], MatrixChart) else metric_name(charts[0].metric), fontsize=10)
+        _legend(figure, axes)
+
+
+def _columns(charts: Sequence[Chart]) -> int:
+    """A column per buffer size where there are several, so that a row is a task."""
+    sizes = len(unique(chart.place.buffer_size for chart in charts))
+    return sizes if 2 <= sizes <= 4 else min(len(charts), 2)
+
+
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Each line once, below all panels."""
+    named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if named:
+        place = {"loc": "outside lower center", "ncols": min(len(named), 5), "frameon": False}
+        figure.legend(list(named.values()), list(named), **place)
+
+
+def _draw_chart(axis: Axes, study: StudyResults, chart: Chart, colours: dict[str, str]) -> None:
+    if isinstance(chart, CurveChart):
+        _draw_curves(axis, study, chart, colours)
+    elif isinstance(chart, BarChart):
+        _draw_bars(axis, chart, colours)
+    elif isinstance(chart, ProfileChart):
+        _draw_profiles(axis, study, chart, colours)
+    else:
+        _draw_matrix(axis, chart)
+
+
+def _draw_curves(axis: Axes, study: StudyResults, chart: CurveChart, colours: dict[str, str]) -> None:
+    for line in chart.lines:
+        steps, values = steps_and_values(study.curves.filter(pl.col("run") == line.run), chart.metric, line.head)
+        if np.isfinite(values).any():
+            draw_curve(axis, steps, values, _name(line), colours[line.name], seeds=False, linestyle=_dash(study, line))
+    style_step_axis(axis)
+    if axis_kind(chart.metric, study.curves[chart.metric]) == LOG:
+        axis.set_yscale("log")
+    axis.set_xlabel("environment steps", fontsize=9)
+
+
+def _draw_profiles(axis: Axes, study: StudyResults, chart: ProfileChart, colours: dict[str, str]) -> None:
+    for line in chart.lines:
+        thresholds, share, low, high = line.profile
+        colour = colours[line.name]
+        axis.plot(thresholds, share, label=_name(line), color=colour, linestyle=_dash(study, line), linewidth=1.6)
+        axis.fill_between(thresholds, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis.set(xlim=(0, 1), ylim=(0, 1))
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set_xlabel("normalised final τ", fontsize=9)
+
+
+def _name(line: Line | ProfileLine) -> str:
+    return f"{line.name} ({line.variant})" if line.variant else line.name
+
+
+def _dash(study: StudyResults, line: Line | ProfileLine) -> Any:
+    variants = unique(["", *[run.variant for run in study.runs]])
+    return DASHES[variants.index(line.variant) % len(DASHES)]
+
+
+def _draw_bars(axis: Axes, chart: BarChart, colours: dict[str, str]) -> None:
+    names = [f"{bar.name} ({bar.variant})" if bar.variant else bar.name for bar in chart.bars]
+    values = [bar.value for bar in chart.bars]
+    drawn = axis.barh(names, values, color=[colours[bar.name] for bar in chart.bars])
+    axis.bar_label(drawn, [f"{value:.3g}" for value in values], padding=3, fontsize=9)
+    axis.margins(x=0.18)
+    axis.invert_yaxis()
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_matrix(axis: Axes, chart: MatrixChart) -> None:
+    """Red is a loss that grew, blue one that shrank."""
+    matrix = np.array([[np.nan if change is None else change for change in row] for row in chart.matrix], float)
+    limit = colour_limit(matrix)
+    axis.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    for i, j in np.ndindex(matrix.shape):
+        text = percent(matrix[i, j]) if np.isfinite(matrix[i, j]) else "too few"
+        colour = "white" if abs(matrix[i, j]) > 0.6 * limit else "black"
+        axis.text(j, i, text, ha="center", va="center", fontsize=9, color=colour)
+    numbers = range(len(matrix))
+    axis.set_xticks(numbers)
+    axis.set_yticks(numbers)
+    axis.set_xlabel("change of the loss on context", fontsize=9)
+    axis.set_ylabel("trained on context", fontsize=9)
+    axis.spines[:].set_visible(False)

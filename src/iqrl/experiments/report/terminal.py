@@ -1,0 +1,300 @@
+"""What commands print: tables of results and of interference, and progress while training.
+
+Progress goes to stderr: a live line on a terminal, plain lines elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+from iqrl.diagnostics.metrics import heading_of
+from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels
+from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
+from iqrl.training.compiled import Driver
+from iqrl.training.loop import Progress as TrainingProgress
+from iqrl.training.loop import driver_of, load, load_result, train_run
+from iqrl.training.results import Result
+from iqrl.training.run_directory import RunStore
+
+# Results
+
+
+def print_results(results: Sequence[Result], console: Console) -> None:
+    """Highest, final and AUC of the mean curve, with the range over the seeds."""
+    title = f"return of training episodes: {common_settings([result.run for result in results])}"
+    table = _table(title, ("highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s"))
+    for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
+        summary = result.summary()
+        final, auc = (_range_text([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc"))
+        speed = result.timing.get("steps_per_second")
+        numbers = (_text(summary["highest"]), _text(summary["final"]), final, _text(summary["auc"]), auc)
+        table.add_row(label, *numbers, f"{speed:,.0f}" if speed else "")
+    console.print(table)
+
+
+def _table(title: str, columns: Iterable[str]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    table.add_column("method", overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _text(value: float | None) -> str:
+    return "none" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def _range_text(values: list[float | None]) -> str:
+    measured = [value for value in values if value is not None]
+    digits = 0 if max(map(abs, measured), default=0) >= 10 else 2
+    return f"{min(measured):.{digits}f}…{max(measured):.{digits}f}" if len(measured) > 1 else ""
+
+
+# Interference
+
+MEANS = ("aei", "negative_interference", "raised_share", "squared_td_error", "update_interference")
+LAST = ("held_out_max_q", "action_gap", "dormant_units")
+
+
+def is_measured(metrics: pl.DataFrame) -> bool:
+    return "aei" in metrics.columns
+
+
+def summarise_interference(metrics: pl.DataFrame) -> list[dict[str, Any]]:
+    """Per seed: means over the periods in which something was measured, and the probes at the end."""
+    return [_summarise_seed(rows) for rows in metrics.sort("seed", "step").partition_by("seed", maintain_order=True)]
+
+
+def _summarise_seed(rows: pl.DataFrame) -> dict[str, Any]:
+    cosines = np.asarray(rows["gradient_cosine"].to_list(), np.float64)
+    last_half = mean_finite(cosines[len(cosines) // 2 :], axis=0)
+    pairs = last_half[np.triu_indices(len(last_half), 1)]
+    return {
+        "seed": rows["seed"][0],
+        **{name: _finite(rows[name].drop_nans().mean()) for name in MEANS},
+        # Values of another size have errors of another size: the share of the error is what methods can be compared by.
+        "relative_interference": _finite((rows["negative_interference"] / rows["squared_td_error"]).drop_nans().mean()),
+        "aei_largest": _finite(rows["aei_largest"].drop_nans().max()),
+        "interference_across_iterations": _finite(across_iterations(rows["update_interference"].to_numpy())),
+        "lowest_gradient_cosine": _finite(np.nanmin(pairs) if np.isfinite(pairs).any() else None),
+        **{name: _finite(rows[name][-1]) for name in LAST},
+    }
+
+
+def _finite(value: Any) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+COLUMNS = (
+    "negative_interference", "relative_interference", "raised_share", "aei_largest", "interference_across_iterations",
+    "lowest_gradient_cosine", "dormant_units",
+)  # fmt: skip
+
+
+def print_interference(runs: Sequence[MeasuredRun], console: Console) -> None:
+    """Means over seeds, one row per run."""
+    several_tasks = len({run.task for run, _ in runs}) > 1
+    title = "interference" + ("" if several_tasks else f": {common_settings([run for run, _ in runs])}")
+    table = _table(title, [heading_of(name) for name in COLUMNS])
+    for (run, metrics), label in zip(runs, distinct_labels([run for run, _ in runs]), strict=True):
+        seeds = summarise_interference(metrics)
+        table.add_row(
+            f"{label} {run.task}" if several_tasks else label,
+            *[_interference_text(name, [seed[name] for seed in seeds]) for name in COLUMNS],
+        )
+    console.print(table)
+
+
+def _interference_text(name: str, values: list[float | None]) -> str:
+    measured = [value for value in values if value is not None]
+    if not measured:
+        return "none"
+    mean = float(np.mean(measured))
+    if name == "relative_interference":
+        return f"{100 * mean:.2g}%"
+    return f"{mean:.0%}" if name in ("raised_share", "dormant_units") else f"{mean:.3g}"
+
+
+# Progress
+
+PLAIN_SECONDS = 5.0
+"""between two plain lines"""
+
+
+def clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def report_text(progress: TrainingProgress) -> str:
+    """The first number that the agent reports."""
+    return ", ".join(f"{name} {value:.2f}" for name, value in list(progress.report.items())[:1])
+
+
+def returns_text(returns: np.ndarray) -> str:
+    """Mean over the seeds and the range between them."""
+    if not np.isfinite(returns).any():
+        return "no episode ended"
+    mean, low, high = mean_curve(returns[:, None])[0], np.nanmin(returns), np.nanmax(returns)
+    digits = 0 if max(abs(low), abs(high)) >= 10 else 1
+    spread = f" ({low:.{digits}f}…{high:.{digits}f})" if len(returns) > 1 else ""
+    return f"return {mean:.{digits + 1}f}{spread}"
+
+
+class LiveDisplay:
+    """A bar with return, ε, speed and time left."""
+
+    def __init__(self, console: Console, label: str):
+        text = TextColumn("{task.fields[text]}", markup=False)
+        columns = (TextColumn("[bold]{task.description}"), BarColumn(8), text)
+        self._bar = Progress(*columns, console=console)
+        self._task = self._bar.add_task(label, total=None, text="compiling…")
+
+    def __enter__(self) -> LiveDisplay:
+        self._bar.start()
+        return self
+
+    def __call__(self, progress: TrainingProgress) -> None:
+        # The most important first: a narrow terminal cuts the end.
+        text = (
+            f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  {report_text(progress)}  "
+            f"{progress.steps_per_second / 1000:,.0f}k steps/s"
+        )
+        self._bar.update(self._task, total=progress.steps, completed=progress.step, text=text)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+
+class PlainDisplay:
+    """A line every few seconds, and one at the end."""
+
+    def __init__(self, console: Console, label: str):
+        self._console, self._label, self._last = console, label, 0.0
+
+    def __enter__(self) -> PlainDisplay:
+        self._print("compiling…")
+        return self
+
+    def __call__(self, progress: TrainingProgress) -> None:
+        if progress.step < progress.steps and time.monotonic() - self._last < PLAIN_SECONDS:
+            return
+        self._last = time.monotonic()
+        self._print(
+            f"{progress.step:,} of {progress.steps:,} steps, {returns_text(progress.returns)}, "
+            f"{report_text(progress)}, {progress.steps_per_second:,.0f} steps/s, "
+            f"{clock(progress.seconds_left)} left"
+        )
+
+    def _print(self, text: str) -> None:
+        self._console.print(f"{self._label}: {text}", highlight=False, markup=False, soft_wrap=True)
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def show_count(label: str, what: str) -> Generator[Callable[[int, int], None]]:
+    """Gives a function of (done, of): a bar on a terminal, which vanishes, elsewhere a line every few seconds."""
+    console, last = Console(stderr=True), time.monotonic()
+    if console.is_terminal:
+        with Progress(*Progress.get_default_columns(), console=console, transient=True) as bar:
+            task = bar.add_task(f"{label} {what}", total=None)
+            yield lambda done, of: bar.update(task, completed=done, total=of)
+        return
+
+    def print_line(done: int, of: int) -> None:
+        nonlocal last
+        if done < of and time.monotonic() - last > PLAIN_SECONDS:
+            last = time.monotonic()
+            console.print(f"{label}: {done} of {of} {what}", highlight=False, markup=False)
+
+    yield print_line
+
+
+def show_training(label: str) -> LiveDisplay | PlainDisplay:
+    console = Console(stderr=True)
+    return (LiveDisplay if console.is_terminal else PlainDisplay)(console, label)
+
+
+def train_with_display(store: RunStore, driver: Driver | None = None) -> Result:
+    """Train the run of a store to its end, and show its progress. `driver`: the run's, where it was built before."""
+    if driver is None or driver.run != store.run:
+        driver = driver_of(store.run)
+    if store.has_checkpoint:
+        done = store.last_step
+        if done >= store.run.steps:
+            print(f"{store.path} holds this run, finished.", file=sys.stderr)
+            return load_result(store, driver)
+        print(f"{store.path} holds this run up to step {done:,}; continuing.", file=sys.stderr)
+    label = f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}"
+    with show_training(label) as display:
+        return train_run(store.run, store, display, driver)
+
+
+def print_returns(by_seed: Mapping[int, np.ndarray], greedy: bool, file: TextIO) -> None:
+    """Mean, worst and best return of the episodes of each seed, and the mean of all."""
+    for seed, row in by_seed.items():
+        print(f"seed {seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=file)
+    returns = np.concatenate(list(by_seed.values()))
+    episodes = f"{'greedy ' if greedy else ''}episode{'s' if returns.size > 1 else ''}"
+    print(f"all: mean {returns.mean():.1f} over {returns.size} {episodes}", file=file)
+
+
+def report_measured(stores: Sequence[RunStore], directory: Path, console: Console) -> dict[str, Any]:
+    """Print and draw the interference of the runs that were measured. The result has the numbers by directory."""
+    from iqrl.experiments.report.figures.interference import figure_names, plot_measured_runs
+
+    names = figure_names([store.path for store in stores])
+    rows = [(store, store.metrics(), name) for store, name in zip(stores, names, strict=True)]
+    measured = [row for row in rows if is_measured(row[1])]
+    if measured:
+        runs = [(store.run, metrics) for store, metrics, _ in measured]
+        print_interference(runs, console)
+        print(*plot_measured_runs(runs, [name for *_, name in measured], directory), sep="\n", file=console.file)
+    return {str(store.path): summarise_interference(metrics) for store, metrics, _ in measured}
+
+
+def report_matrices(
+    stores: Sequence[RunStore], training: Mapping[str, int], directory: Path, console: Console
+) -> dict[str, Any]:
+    """Print and draw the context matrix of each run. The result has the numbers by directory."""
+    from iqrl.diagnostics.analysis.context_matrix import context_matrix
+    from iqrl.experiments.report.figures.interference import figure_names, plot_context_matrix
+
+    numbers = {}
+    for store, name in zip(stores, figure_names([store.path for store in stores]), strict=True):
+        print(f"{store.path}: training on one context after another…", file=sys.stderr)
+        matrix = context_matrix(load(store.path), **training)
+        drawn = plot_context_matrix(matrix, store.run, directory / f"{name}-matrix.png")
+        title = f"{store.path}: change of each context's loss, mean over seeds"
+        print(title, matrix, drawn, sep="\n", file=console.file)
+        change = matrix.change.astype(object)
+        change[~np.isfinite(matrix.change)] = None  # JSON has no NaN
+        numbers[str(store.path)] = {"change": change.tolist(), "counts": matrix.counts.tolist()}
+    return numbers
+
+
+def report_map(stores: Sequence[RunStore], directory: Path, console: Console) -> None:
+    """Draw the states of the runs side by side, coloured by context."""
+    from iqrl.experiments.report.figures.interference import figure_names
+    from iqrl.experiments.report.figures.maps import plot_context_maps
+
+    print("collecting states and computing their t-SNE…", file=sys.stderr)
+    path = directory / f"{'-'.join(figure_names([store.path for store in stores]))}-map.png"
+    print(plot_context_maps([load(store.path) for store in stores], path), file=console.file)

@@ -1,0 +1,127 @@
+"""A report of studies in a directory: the page, the tables as Markdown and LaTeX, and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from iqrl.errors import BadInput
+from iqrl.experiments.report.arrangement import gather_studies
+from iqrl.experiments.report.cells import (
+    RunSummary,
+    detail_table,
+    highest_tables,
+    summarise_runs,
+    unfinished_text,
+    verdict_legend,
+)
+from iqrl.experiments.report.comparison_tables import (
+    QUESTION,
+    cell_table,
+    headlines,
+    improvement_table,
+    notes,
+    standing_table,
+)
+from iqrl.experiments.report.comparisons import Comparison, compare
+from iqrl.experiments.report.table import Table, escape_markdown, latex, markdown
+from iqrl.experiments.study.results import StudyResults
+from iqrl.training.checkpoint import write_whole
+
+
+def write_report(studies: Sequence[StudyResults], directory: str | Path) -> list[Path]:
+    """report.html, tables/*.md and *.tex, figures/*.pdf and *.svg; returns the paths of all files."""
+    from iqrl.experiments.report.figures.curves import draw_study  # takes a second to load
+    from iqrl.experiments.report.page.render import render_page
+
+    directory = Path(directory)
+    if not any(study.runs for study in studies):
+        raise BadInput("there are no finished runs to report.")
+    studies = gather_studies(studies)
+    compared = [compare(study) for study in studies]
+    page = directory / "report.html"
+    tables, figures = [], []
+    try:
+        for part in (directory, directory / "tables", directory / "figures"):
+            part.mkdir(parents=True, exist_ok=True)
+        write_whole(page, render_page(studies, comparisons=compared).encode())
+        for study, comparisons in zip(studies, compared, strict=True):
+            tables += _write_tables(study, comparisons, directory / "tables")
+    except OSError as error:
+        raise BadInput(f"cannot write to {directory}: {error.strerror}.") from error
+    for study, comparisons in zip(studies, compared, strict=True):
+        figures += draw_study(study, directory / "figures", comparisons)
+    return [page, *tables, *figures]
+
+
+def _write_tables(study: StudyResults, comparisons: Sequence[Comparison], directory: Path) -> list[Path]:
+    from iqrl.experiments.report.figures.curves import file_name
+
+    if "return" not in study.charts:
+        return []
+    texts = {".md": markdown_report(study, comparisons), ".tex": latex_report(study)}
+    paths = [directory / (file_name(study.name) + ending) for ending in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        write_whole(path, text.encode())
+    return paths
+
+
+# Markdown
+
+
+def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | None = None) -> str:
+    """Highest returns beside the paper's, finals and areas with 95% intervals, and which methods differ.
+
+    `comparisons`: those of the study, where they have been made already.
+    """
+    summaries = summarise_runs(study)
+    parts = [
+        f"## {escape_markdown(study.title)}",
+        escape_markdown(study.about),
+        unfinished_text(study),
+        "Highest return of the mean curve; the best of a task and column in bold.",
+        *map(markdown, highest_tables(summaries)),
+        verdict_legend() if _has_printed(summaries) else "",
+        "Final (the last tenth of the curve) and area under the curve (its mean), with 95% bootstrap intervals.",
+        markdown(detail_table(summaries)),
+        *_markdown_comparisons(compare(study) if comparisons is None else comparisons),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    if not comparisons:
+        return []
+    tables = [improvement_table(comparisons), standing_table(comparisons)]
+    tables += [cell_table(one) for one in comparisons if one.cells]
+    sentences = [escape_markdown(line) for line in [*headlines(comparisons), *notes(comparisons)]]
+    return [f"### {QUESTION}", *sentences, *[part for table in tables for part in _titled(table) if table.sections]]
+
+
+def _titled(table: Table) -> list[str]:
+    return [f"#### {escape_markdown(table.title)}", f"{escape_markdown(table.caption)}.", markdown(table)]
+
+
+def _has_printed(summaries: Sequence[RunSummary]) -> bool:
+    return any(summary.printed is not None for summary in summaries)
+
+
+# LaTeX
+
+
+def latex_report(study: StudyResults) -> str:
+    """A float per table: the highest returns, and finals and areas with their intervals."""
+    summaries = summarise_runs(study)
+    tables = highest_tables(summaries)
+    labels = [f"tab:{study.name}", *[f"tab:{study.name}-{table.columns[0].group}" for table in tables[1:]]]
+    floats = [latex(_with_caption(study, table), label) for table, label in zip(tables, labels, strict=True)]
+    caption = f"{study.title}. Final (the last tenth of the curve) and area under the curve, with 95% intervals."
+    details = detail_table(summaries, for_print=True)._replace(caption=caption)
+    return "\n".join([*floats, latex(details, f"tab:{study.name}-intervals")])
+
+
+def _with_caption(study: StudyResults, table: Table) -> Table:
+    # The muted columns are the paper's.
+    legend = f" {verdict_legend()}" if any(column.muted for column in table.columns) else ""
+    caption = f"{study.title}. Highest return of the mean curve; the best of a task and column in bold.{legend}"
+    return table._replace(caption=caption)

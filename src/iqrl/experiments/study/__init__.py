@@ -1,0 +1,1 @@
+"""A study is data: which runs make which table."""

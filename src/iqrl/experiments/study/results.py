@@ -1,0 +1,260 @@
+"""The results of a study: its finished runs and their curves, from its directory or from an export.
+
+An export is one table of curves with a manifest. Exports of one study from several machines are merged.
+
+OUT/curves.parquet    a row per run, seed and period: what distinguishes the run, then what was measured
+OUT/curves.csv        the same, on request; lists as JSON text
+OUT/manifest.json     the study, and of each run its settings, identity, versions, commit, machine and timing
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from iqrl.errors import BadInput
+from iqrl.experiments.study.directory import STUDY_FILE, StudyDirectory
+from iqrl.training.checkpoint import write_whole
+from iqrl.training.run_directory import RunStore
+
+CURVES_FILE, MANIFEST_FILE = "curves.parquet", "manifest.json"
+NAME_COLUMNS = ("study", "task", "method", "buffer_size")
+"""columns of every export, beside the settings that the study varies"""
+
+
+class RunRecord(NamedTuple):
+    """One finished run, as one variant of a study has it."""
+
+    id: str
+    """its identity, eight hexadecimal digits; `run` in the curves"""
+    study: str
+    variant: str
+    config: dict[str, Any]
+    varied: tuple[str, ...]
+    """the settings that the study varies"""
+    info: dict[str, Any]
+    """versions, commit, machine, timing"""
+    analyses: dict[str, Any]
+    """by name"""
+    given: dict[str, Any] = {}  # noqa: RUF012
+    """task, method, preset and settings as the study gives them"""
+
+
+class StudyResults(NamedTuple):
+    name: str
+    title: str
+    about: str
+    charts: tuple[str, ...]
+    """the columns of the curves to draw"""
+    curves: pl.DataFrame
+    """run, seed, step, return and whatever else was measured"""
+    runs: list[RunRecord]
+    unfinished: int
+    """runs that were planned and are not there"""
+    content: dict[str, Any] = {}  # noqa: RUF012
+    """the study as its file has it"""
+    digest: str = ""
+    plan: tuple[tuple[str, str], ...] = ()
+    """variant and identity of every run that was planned, in order"""
+
+
+def load_results(path: str | Path) -> StudyResults:
+    """From the directory of a study, running or finished, or from one that `iqrl study export` wrote."""
+    path = Path(path)
+    if (path / MANIFEST_FILE).exists():
+        return _read_export(path)
+    if not (path / STUDY_FILE).exists():
+        raise BadInput(f"{path} holds neither a study ({STUDY_FILE}) nor an export of one ({MANIFEST_FILE}).")
+    return _read_directory(StudyDirectory.open(path))
+
+
+def _read_directory(directory: StudyDirectory) -> StudyResults:
+    study = directory.study
+    finished = {id: run for id, run in study.runs.items() if directory.is_finished(run)}
+    stores = {id: RunStore.open(directory.path_of(run)) for id, run in finished.items()}
+    analyses = {id: _read_analyses(store.path, study.analyses) for id, store in stores.items()}
+    records = [
+        RunRecord(
+            id=planned.run.identity,
+            study=study.name,
+            variant=planned.variant,
+            config=planned.run.to_dict(),
+            varied=planned.varied,
+            info=_select_info(stores[planned.run.identity].info),
+            analyses=analyses[planned.run.identity],
+            given=planned.given,
+        )
+        for planned in study.planned
+        if planned.run.identity in stores
+    ]
+    return StudyResults(
+        name=study.name,
+        title=study.title,
+        about=study.about,
+        charts=study.charts,
+        curves=concat_curves(_read_curves(id, store) for id, store in stores.items()),
+        runs=records,
+        unfinished=len(study.runs) - len(stores),
+        content=dict(study.content),
+        digest=study.digest,
+        plan=tuple((planned.variant, planned.run.identity) for planned in study.planned),
+    )
+
+
+def _select_info(info: dict[str, Any]) -> dict[str, Any]:
+    return {name: info[name] for name in ("versions", "commit", "machine", "timing") if name in info}
+
+
+def _read_curves(id: str, store: RunStore) -> pl.DataFrame:
+    """Up to where the study's runs end: a run may have been taken further since."""
+    metrics = store.metrics().filter(pl.col("step") <= store.run.steps)
+    return metrics.select(pl.lit(id).alias("run"), pl.all())
+
+
+def concat_curves(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """One table, its rows and columns in a fixed order; a column that a run does not have is null there."""
+    tables = list(tables)
+    if not tables:
+        return pl.DataFrame({"run": [], "seed": [], "step": [], "return": []})
+    joined = pl.concat(tables, how="diagonal_relaxed")
+    first = ["run", "seed", "step", "return"]
+    columns = first + sorted(set(joined.columns) - set(first))
+    return joined.select(columns).sort("run", "seed", "step")
+
+
+def _read_analyses(path: Path, names: Iterable[str]) -> dict[str, Any]:
+    try:
+        return {name: json.loads((path / f"{name}.json").read_text()) for name in names}
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"an analysis in {path} cannot be read ({error}); delete it, and the study makes it again."
+        ) from error
+
+
+def _read_export(path: Path) -> StudyResults:
+    try:
+        manifest = json.loads((path / MANIFEST_FILE).read_text())
+        curves = pl.read_parquet(path / CURVES_FILE)
+        records = [RunRecord(**record | {"varied": tuple(record["varied"])}) for record in manifest.pop("runs")]
+        # The table repeats in each row what its run is, which the records have too.
+        repeated = {"study", "variant", *(name for record in records for name in record.varied), *NAME_COLUMNS}
+        curves = concat_curves(
+            [curves.drop((repeated - {"run"}) & set(curves.columns)).unique(["run", "seed", "step"])]
+        )
+        return StudyResults(
+            **{name: manifest[name] for name in ("name", "title", "about", "unfinished", "content", "digest")},
+            charts=tuple(manifest["charts"]), curves=curves, runs=records, plan=tuple(map(tuple, manifest["plan"])),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        raise BadInput(f"{path} cannot be read as an export of a study ({error}).") from error
+
+
+# Write an export
+
+
+def write_export(results: Sequence[StudyResults], out: Path, csv: bool = False) -> list[Path]:
+    """One directory of all results, which are of one study; returns the paths of its files."""
+    merged = merge_results(results)
+    if out.exists() and not (out / MANIFEST_FILE).exists() and (out.is_file() or any(out.iterdir())):
+        raise BadInput(f"{out} exists and is not an export; choose another directory.")
+    if not merged.runs:
+        raise BadInput(f"study {merged.name} has no finished run to export.")
+    _refuse_other_study(out, merged)
+    table = tidy_curves(merged)
+    buffer = io.BytesIO()
+    table.write_parquet(buffer, compression="zstd", compression_level=9)
+    files = {CURVES_FILE: buffer.getvalue(), MANIFEST_FILE: _make_manifest(merged, buffer.getvalue())}
+    if csv:
+        files["curves.csv"] = _flatten_lists(table).write_csv().encode()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            write_whole(out / name, content)
+        if not csv:
+            (out / "curves.csv").unlink(missing_ok=True)  # of an older export
+    except OSError as error:
+        raise BadInput(f"cannot write to {out}: {error.strerror}.") from error
+    return [out / name for name in files]
+
+
+def _refuse_other_study(out: Path, results: StudyResults) -> None:
+    """An export is replaced by one of the same study only."""
+    if (out / MANIFEST_FILE).exists() and (there := load_results(out).name) != results.name:
+        raise BadInput(f"{out} holds an export of the study {there!r}; choose another directory.")
+
+
+def tidy_curves(results: StudyResults) -> pl.DataFrame:
+    """The curves, each row with the names and the varied settings of its run."""
+    if not results.runs:
+        return results.curves
+    varied = sorted({name for record in results.runs for name in record.varied} - set(NAME_COLUMNS))
+    rows = [{"order": order} | _row_names(record, varied) for order, record in enumerate(results.runs)]
+    names = pl.DataFrame(rows, infer_schema_length=None)
+    curves = results.curves.select("run", *[name for name in results.curves.columns if name not in names.columns])
+    # In the order of the study; a run that two variants have in common is in both.
+    return names.join(curves, on="run", how="inner").sort("order", "seed", "step").drop("order")
+
+
+def _row_names(record: RunRecord, varied: Sequence[str]) -> dict[str, Any]:
+    config = record.config | {"study": record.study}
+    plain = lambda value: json.dumps(value) if isinstance(value, list) else value
+    named = {name: plain(config[name]) for name in (*NAME_COLUMNS, *varied)}
+    return {"study": named.pop("study"), "variant": record.variant} | named | {"run": record.id}
+
+
+def _flatten_lists(table: pl.DataFrame) -> pl.DataFrame:
+    as_text = lambda value: None if value is None else json.dumps(value.to_list())
+    lists = [name for name, kind in table.schema.items() if kind.is_nested()]
+    return table.with_columns(pl.col(name).map_elements(as_text, pl.String) for name in lists)
+
+
+def _make_manifest(results: StudyResults, curves: bytes) -> bytes:
+    content = {
+        "name": results.name, "title": results.title, "about": results.about, "charts": results.charts,
+        "digest": results.digest, "unfinished": results.unfinished, "content": results.content, "plan": results.plan,
+        "curves_sha256": hashlib.sha256(curves).hexdigest(), "runs": [record._asdict() for record in results.runs],
+    }  # fmt: skip
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+# Merge results of several machines
+
+
+def merge_results(results: Sequence[StudyResults]) -> StudyResults:
+    """Results of one study from several places. A run found twice must be the same twice."""
+    first = results[0]
+    for other in results[1:]:
+        if other.digest != first.digest:
+            raise BadInput(
+                f"the results are of different studies ({first.name} {first.digest} and {other.name} {other.digest}); "
+                f"export them one by one."
+            )
+    records: dict[tuple[str, str], RunRecord] = {}
+    curves: dict[str, pl.DataFrame] = {}
+    for part in results:
+        for record in part.runs:
+            records.setdefault((record.variant, record.id), record)
+        for (id,), table in _split_runs(part.curves):
+            _refuse_different_curves(id, curves.setdefault(id, table), table)
+    found = [records[key] for key in first.plan if key in records]
+    unfinished = len({id for _, id in first.plan} - {record.id for record in found})
+    return first._replace(curves=concat_curves(curves.values()), runs=found, unfinished=unfinished)
+
+
+def _split_runs(curves: pl.DataFrame) -> list[tuple[tuple[str], pl.DataFrame]]:
+    return list(curves.group_by("run", maintain_order=True)) if curves.height else []
+
+
+def _refuse_different_curves(id: str, one: pl.DataFrame, other: pl.DataFrame) -> None:
+    shared = ["seed", "step", "return"]
+    if not one.select(shared).equals(other.select(shared)):
+        raise BadInput(
+            f"run {id} has different curves in two of the results, as different versions or processors give; "
+            f"leave one of them out."
+        )

@@ -1,0 +1,227 @@
+"""A study as data: its runs, their names, its charts and its analyses.
+
+title = "IQ and DQN without replay"
+charts = ["return"]                       # the columns of the metrics to draw
+analyses = ["context_matrix"]             # made of each finished run
+beside = "table1"                         # in a report that has this study too, its runs are shown there, as variants
+
+[settings]                                # of every run
+preset = "paper"
+seeds = 5
+
+[[runs]]                                  # a list is an axis of the grid, a single value holds for all of it
+task = ["CartPole-v0", "Acrobot-v1"]
+method = ["dqn", "iq"]
+buffer_size = [1, 100]
+
+[[runs]]                                  # another grid, under a name of its own
+variant = "one target rule"
+task = "CartPole-v0"
+method = "dqn"
+double_q = false
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tomllib
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from iqrl.errors import BadInput, PackagesMissing, unknown
+from iqrl.experiments.study.analyses import ANALYSES
+from iqrl.make_run import check_names, groups_for, resolve
+from iqrl.settings import Run, settings_of, types_of
+
+KEYS = ("title", "about", "charts", "analyses", "beside", "settings", "runs")
+
+
+class PlannedRun(typing.NamedTuple):
+    """One run of a study."""
+
+    variant: str
+    """the name of its block of runs; empty if it has none"""
+    run: Run
+    varied: tuple[str, ...]
+    """the settings that are axes of its block"""
+    given: dict[str, Any]
+    """task, method, preset and settings as the study gives them"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """The content of a study file; `planned` are its runs."""
+
+    name: str
+    content: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        return self.content.get("title", self.name)
+
+    @property
+    def about(self) -> str:
+        return " ".join(self.content.get("about", "").split())
+
+    @property
+    def charts(self) -> tuple[str, ...]:
+        return tuple(self.content.get("charts", ("return",)))
+
+    @property
+    def analyses(self) -> tuple[str, ...]:
+        return tuple(self.content.get("analyses", ()))
+
+    @property
+    def beside(self) -> str:
+        """The study in whose tables and charts its runs are shown, where a report has both; empty if in none."""
+        return self.content.get("beside", "")
+
+    @cached_property
+    def planned(self) -> tuple[PlannedRun, ...]:
+        """Every run, once. An error names the place of the run in the grid."""
+        found: dict[tuple[str, str], PlannedRun] = {}
+        for block in self.content["runs"]:
+            for planned in _plan_block(self.name, self.content.get("settings", {}), block):
+                found.setdefault((planned.variant, planned.run.identity), planned)
+        return tuple(found.values())
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """By identity: a run that two variants have in common is one run."""
+        return {planned.run.identity: planned.run for planned in self.planned}
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits made of the runs it consists of."""
+        text = json.dumps(sorted((planned.variant, planned.run.identity) for planned in self.planned))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Study:
+        """The same study with these settings in every run; an axis of that name is no axis any more."""
+        if not settings:
+            return self
+        plugins = {name for key in ("task", "method") for name in _named(self.content["runs"], key) if ":" in name}
+        if not plugins:
+            check_names(settings)
+        runs = [
+            {name: value for name, value in block.items() if name not in settings} for block in self.content["runs"]
+        ]
+        settings = dict(self.content.get("settings", {})) | dict(settings)
+        return Study(self.name, {**self.content, "settings": settings, "runs": runs})
+
+
+def _plan_block(study: str, shared: Mapping[str, Any], block: Mapping[str, Any]) -> Iterator[PlannedRun]:
+    variant = block.get("variant", "")
+    settings = {**shared, **block}
+    settings.pop("variant", None)
+    plugins = [groups_for(**{key: name}) for key in ("task", "method") for name in _named([settings], key)]
+    hints = types_of(dict.fromkeys(itertools.chain(groups_for(), *plugins)))
+    axes = {name: value for name, value in settings.items() if is_axis(value, hints.get(name))}
+    for values in itertools.product(*axes.values()):
+        chosen = settings | dict(zip(axes, values, strict=True))
+        place = ", ".join(f"{name} {value}" for name, value in zip(axes, values, strict=True))
+        try:
+            run = _resolve_run(dict(chosen))
+            yield PlannedRun(variant=variant, run=run, varied=tuple(axes), given=chosen)
+        except PackagesMissing:
+            raise
+        except BadInput as error:
+            raise BadInput(f"study {study}, {place or 'its run'}: {error}") from None
+
+
+def is_axis(value: Any, hint: Any) -> bool:
+    """A list, unless the setting takes a list itself, such as hidden; then a list of lists."""
+    takes_a_list = typing.get_origin(hint) is tuple
+    return isinstance(value, list) and (not takes_a_list or bool(value and isinstance(value[0], list)))
+
+
+def _resolve_run(chosen: dict[str, Any]) -> Run:
+    names = {name: chosen.pop(name, None) for name in ("task", "method", "preset")}
+    if names["task"] is None or names["method"] is None:
+        raise BadInput("every run needs a task and a method.")
+    return resolve(names["task"], names["method"], names["preset"], **chosen)
+
+
+# Where studies come from
+
+
+def catalogue() -> dict[str, Study]:
+    """The paper's tables and figures."""
+    folder = resources.files("iqrl.experiments.study") / "catalogue"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name[:-5])
+    return {file.name[:-5]: _parse(file.name[:-5], file.read_text("utf-8"), file.name) for file in files}
+
+
+def find_study(name: str) -> Study:
+    """A study of the catalogue by its name, or the user's own by the path of its file."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            return _parse(path.stem, path.read_text("utf-8"), name)
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"cannot read {name}: {getattr(error, 'strerror', None) or error}.") from error
+    studies = catalogue()
+    if name not in studies:
+        error = unknown("study", name, studies)
+        raise BadInput(f"{error} A study of your own is a file that ends in .toml.")
+    return studies[name]
+
+
+def _parse(name: str, text: str, source: str) -> Study:
+    try:
+        content = tomllib.loads(text)
+    except ValueError as error:
+        raise BadInput(f"{source} is not valid TOML: {error}.") from error
+    try:
+        check_content(content)
+    except BadInput as error:
+        raise BadInput(f"in {source}: {error}") from None
+    return Study(name, content)
+
+
+def check_content(content: Mapping[str, Any]) -> None:
+    """Check names and kinds. The values of settings are checked when the runs are planned."""
+    for key in content:
+        if key not in KEYS:
+            raise unknown("key", key, KEYS)
+    for key, kind, words in (
+        ("title", str, "text"), ("about", str, "text"), ("beside", str, "text"),
+        ("charts", list, "a list of columns"), ("analyses", list, "a list of names"), ("settings", dict, "a table"),
+        ("runs", list, "tables [[runs]]"),
+    ):  # fmt: skip
+        if key in content and not isinstance(content[key], kind):
+            raise BadInput(f"{key} must be {words}, got {content[key]!r}.")
+    for name in content.get("analyses", ()):
+        if name not in ANALYSES:
+            raise unknown("analysis", name, ANALYSES)
+    if not content.get("runs") or not all(isinstance(block, dict) for block in content["runs"]):
+        raise BadInput("there are no runs; give at least one table [[runs]] with a task and a method.")
+    names, blocks = _block_keys(), (content.get("settings", {}), *content["runs"])
+    # A task or method of the user's own may have settings of its own. They are checked when it is loaded.
+    plugin = any(":" in name for key in ("task", "method") for name in _named(blocks, key))
+    for block in blocks:
+        for name in block:
+            if name not in names and not plugin:
+                raise unknown("setting", name, names)
+        empty = [name for name, value in block.items() if value == []]
+        if empty:
+            raise BadInput(f"{empty[0]} is an empty list; an axis needs at least one value.")
+
+
+def _named(blocks: Iterable[Mapping[str, Any]], key: str) -> set[str]:
+    """The tasks or methods that blocks name."""
+    values = (block.get(key) for block in blocks)
+    names = itertools.chain(*(value if isinstance(value, list) else [value] for value in values))
+    return {name for name in names if isinstance(name, str)}
+
+
+def _block_keys() -> list[str]:
+    """What a table [settings] or [[runs]] may set."""
+    return [*settings_of(groups_for()), "task", "method", "preset", "variant"]

@@ -1,0 +1,226 @@
+"""How settings become a `Run`: the library's defaults, the task's, the method's, a preset, and what was given."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from iqrl.envs.base import Task, TaskEntry
+from iqrl.envs.registry import TASK_GROUPS, find_task, groups_of_task, task_of
+from iqrl.errors import BadInput, unknown
+from iqrl.methods.base import Method
+from iqrl.methods.registry import METHODS, find_method
+from iqrl.plugins import name_of
+from iqrl.settings import (
+    COMMON,
+    Measuring,
+    Run,
+    Settings,
+    TaskSettings,
+    check_value,
+    fields_of,
+    run_class,
+    settings_of,
+    task_settings_class,
+    types_of,
+)
+
+Named = str | Callable
+"""a name, or a class or function of the user's own at the top of a module"""
+
+
+def resolve(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:
+    """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given."""
+    task_name, method_name = name_of(task), name_of(method)
+    entry, found = find_task(task_name), find_method(method_name)
+    check_names(settings, (*entry.settings, *found.settings))
+    given = check_settings(settings, (*COMMON, *_declared(), *entry.settings, *found.settings))
+    _refuse_other_methods(method_name, found, given)
+    _refuse_fixed(method_name, found, given)
+    _refuse_unmeasured(given)
+    _refuse_other_tasks(task_name, entry, given)
+    own_task = task_settings_class(entry.settings)
+    options = own_task(**{name: given[name] for name in settings_of((TaskSettings, *entry.settings)) if name in given})
+    record = task_of(entry, options)
+    _refuse_imageless(record, given)
+    chosen = _preset(preset, method_name, found, record, given)
+    values = _used(record.defaults, found) | dict(found.defaults) | dict(record.network)
+    values = values | chosen | given | dict(found.fixed)
+    steps = values.get("steps", record.paper_steps or 100_000)
+    values = {name: value(steps) if callable(value) else value for name, value in values.items()}
+    cls = run_class((*found.settings, *entry.settings))
+    run = cls(task=task_name, method=method_name, **(_lengths(values, steps) | values))
+    return found.settle(run, record, given)
+
+
+def read_run(config: Mapping[str, Any]) -> Run:
+    """A run from its saved settings. A task or method of the user's own is not imported for it."""
+    task, method = config["task"], config["method"]
+    if not isinstance(task, str) or not isinstance(method, str):
+        raise BadInput(f"task and method must be names, not {task!r} and {method!r}.")
+    plugin = ":" in task or ":" in method
+    groups = () if ":" in method else find_method(method).settings
+    groups += () if ":" in task else groups_of_task(task)
+    names = settings_of((*COMMON, *groups))
+    others = {name: value for name, value in config.items() if name not in (*names, "task", "method")}
+    if plugin:
+        groups += _groups_in(others)
+    else:
+        _refuse_unused(others)
+    return run_class(groups)(**{name: value for name, value in config.items() if plugin or name not in others})
+
+
+def _groups_in(values: Mapping[str, Any]) -> tuple[type[Settings], ...]:
+    """The library's groups that these settings are of, and a group of those that are declared in a file not loaded."""
+    groups = tuple(group for group in _declared() if settings_of((group,)).keys() <= values.keys())
+    names = settings_of(groups)
+    rest = {name: value for name, value in values.items() if name not in names}
+    return (*groups, _unchecked(rest)) if rest else groups
+
+
+def _unchecked(values: Mapping[str, Any]) -> type[Settings]:
+    as_field = lambda value: dataclasses.field(default=tuple(value) if isinstance(value, list) else value)
+    fields = {name: as_field(value) for name, value in values.items()}
+    return type("OwnSettings", (Settings,), {"__annotations__": dict.fromkeys(values, Any), **fields})
+
+
+def _refuse_unused(others: Mapping[str, Any]) -> None:
+    """Runs used to be saved with the settings of all methods and tasks; at their defaults they mean nothing."""
+    declared = settings_of(_declared())
+    for name, value in others.items():
+        if name not in declared:
+            raise unknown("setting", name, [*settings_of((*COMMON, *_declared())), "task", "method"])
+        default = declared[name].default
+        if value != (list(default) if isinstance(default, tuple) else default):
+            raise BadInput(f"{name} is {value}, and the run has no such setting.")
+
+
+# Which settings there are
+
+
+@functools.cache
+def _declared() -> tuple[type[Settings], ...]:
+    """The groups of all methods and tasks of the library."""
+    groups = [group for method in METHODS.values() for group in method.settings]
+    return tuple(dict.fromkeys((*groups, *TASK_GROUPS)))
+
+
+def groups_for(task: str | None = None, method: str | None = None) -> tuple[type[Settings], ...]:
+    """Every group of the library, and those of a task and a method of the user's own."""
+    groups: tuple[type[Settings], ...] = (*COMMON, *_declared())
+    if method is not None and ":" in method:
+        groups += find_method(method).settings
+    if task is not None and ":" in task:
+        groups += find_task(task).settings
+    return tuple(dict.fromkeys(groups))
+
+
+def unused_settings(task: str, method: str) -> set[str]:
+    """The library's settings that a run of this method on this task does not have. Nothing is imported for it; a task
+    or method of the user's own may have any."""
+    used = METHODS[method].settings if method in METHODS else _declared()
+    return set(settings_of(_declared())) - set(settings_of((*used, *groups_of_task(task))))
+
+
+def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
+    known = [*settings_of((*COMMON, *_declared(), *own)), "task", "method"]
+    for name in names:
+        if name not in known:
+            raise unknown("setting", name, known)
+
+
+def check_settings(settings: Mapping[str, Any], groups: Iterable[type]) -> dict[str, Any]:
+    """Each value in its declared type and range."""
+    groups = tuple(groups)
+    fields, hints = settings_of(groups), types_of(groups)
+    return {name: check_value(fields[name], hints[name], value) for name, value in settings.items()}
+
+
+# Presets
+
+
+PAPER_GAMMA = 0.995
+"""not stated; of the values tried, the one with which IQ's cells of Table I come out: docs/differences.md"""
+
+
+def _preset(preset: str | None, name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    if preset is None:
+        return {}
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    return PRESETS[preset](name, method, task, given)
+
+
+def paper_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the paper, and the Baselines script its tables match, say for this task."""
+    if not task.paper_steps:
+        raise BadInput(f"the paper has no settings for {task.name}; leave out the preset.")
+    length = {} if "steps" in given else {"steps": task.paper_steps, "period": task.paper_period}
+    own = dict(method.presets.get("paper", {}))
+    return {"gamma": PAPER_GAMMA, "bootstrap_time_limit": False} | length | own | dict(task.paper)
+
+
+def original_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the method's own authors used on tasks of this kind."""
+    if "original" not in method.presets:
+        raise BadInput(f"method {name!r} has no preset original; leave it out.")
+    if task.image:
+        raise BadInput(f"the preset original is for states in a vector, and {task.name} has images; leave it out.")
+    return dict(method.presets["original"])
+
+
+PRESETS = {"paper": paper_preset, "original": original_preset}
+
+
+# Settings that the run would not use are refused.
+
+
+def _refuse_other_methods(name: str, method: Method, given: Mapping[str, Any]) -> None:
+    groups = [group for other in METHODS.values() for group in other.settings if group not in method.settings]
+    for group in dict.fromkeys(groups):
+        for field in fields_of(group):
+            if field.name in given and field.name not in settings_of(method.settings):
+                raise BadInput(f"method {name!r} has no {group.__doc__}; {field.name} does not apply to it.")
+
+
+def _refuse_other_tasks(name: str, entry: TaskEntry, given: Mapping[str, Any]) -> None:
+    for group in TASK_GROUPS:
+        for field in fields_of(group):
+            if field.name in given and field.name not in settings_of(entry.settings):
+                raise BadInput(f"{field.name} is a setting of {group.__doc__}; it does not apply to {name}.")
+
+
+def _refuse_fixed(name: str, method: Method, given: Mapping[str, Any]) -> None:
+    for setting in given:
+        if setting in method.fixed and given[setting] != method.fixed[setting]:
+            raise BadInput(f"{setting} is always {method.fixed[setting]} for {name}; leave it out.")
+
+
+def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
+    for field in fields_of(Measuring):
+        if field.name in given and not given.get("measure_every") and field.name != "measure_every":
+            raise BadInput(f"{field.name} does nothing while nothing is measured; give measure_every too, such as 100.")
+
+
+def _refuse_imageless(task: Task, given: Mapping[str, Any]) -> None:
+    if "padding" in given and task.image is None:
+        raise BadInput(f"padding is a setting of convolutions, and {task.name} has no images.")
+    if "frame_stack" in given and task.external is None:
+        raise BadInput(f"frame_stack is a setting of Gymnasium's environments; it does not apply to {task.name}.")
+
+
+# What follows from other settings
+
+
+def _used(defaults: Iterable[tuple[str, Any]], method: Method) -> dict[str, Any]:
+    """A task's defaults, but for those of parts that the method does not have."""
+    names = settings_of((*COMMON, *method.settings))
+    return {name: value for name, value in defaults if name in names}
+
+
+def _lengths(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """The lengths that follow from others when they are not given."""
+    every = values.get("update_every", 1)
+    return {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}

@@ -1,1 +1,0 @@
-"""What happens in a run while it is trained: interference and probes."""

@@ -1,0 +1,150 @@
+"""What every method starts from: the record `Method`, and `q_learner`, which composes parts into an agent.
+
+A method is one file: its settings, the parts that are its own, how it is composed, its defaults and presets. Most
+compose `q_learner`; what they do not give is what DQN has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import optax
+
+from iqrl.core import contexts, losses, networks, preprocessors, schedules
+from iqrl.core.agent import QLearner
+from iqrl.core.cached_targets import CachedTargets, cache_pays
+from iqrl.core.encoders import Encoder, convolutional
+from iqrl.core.layers import ACTIVATIONS, KernelInitialiser, glorot_kernel
+from iqrl.core.noisy import noisy_heads
+from iqrl.core.replay import Replay, frame_replay, one_copy, prioritised, ring_replay, uniform, whole
+from iqrl.core.types import Agent
+from iqrl.envs.base import Task
+from iqrl.errors import BadInput
+from iqrl.settings import Run, Settings
+
+
+class Method(NamedTuple):
+    name: str
+    summary: str
+    paper: str
+    """where it comes from"""
+    build: Callable[[Run, Task], Agent]
+    settings: tuple[type[Settings], ...] = ()
+    """groups of settings it has beside those that every run has"""
+    defaults: Mapping[str, Any] = {}
+    """defaults of its own; a function is given the number of steps"""
+    fixed: Mapping[str, Any] = {}
+    """settings that it decides itself"""
+    presets: Mapping[str, Mapping[str, Any]] = {}
+    """`paper`: its values in the IQ paper; `original`: those of its own paper, for tasks with vectors"""
+    settle: Callable[[Run, Task, Mapping[str, Any]], Run] = lambda run, task, given: run
+    """(run, task, settings given) -> the run with what depends on its task; may refuse it"""
+    observations: Literal["any", "vectors", "images"] = "any"
+    """what it is for; other tasks are refused"""
+    reduces_to: tuple[str, Mapping[str, Any]] | None = None
+    """another method, and the settings with which it is that method bit for bit"""
+    covered_by: tuple[str, ...] = ()
+    """methods that consist of the same parts: tests of these are tests of its parts"""
+
+
+BASELINES = {"double_q": True}
+"""the paper takes its baseline from OpenAI Baselines, which is double by default; its rivals stand on that baseline"""
+
+
+def q_learner(
+    run: Run,
+    task: Task,
+    *,
+    division: contexts.ContextDivision | None = None,
+    regularisers: tuple[losses.Regulariser, ...] = (),
+    preprocessor: preprocessors.Preprocessor | None = None,
+    network: networks.Network | None = None,
+    replay: Replay | None = None,
+    value_loss: losses.ValueLoss | None = None,
+    optimiser: optax.GradientTransformation | None = None,
+) -> QLearner:
+    """Deep Q-learning; what is not given is what DQN has."""
+    division = division or contexts.single()
+    preprocessor = preprocessor or preprocessors.identity(task.obs_size)
+    agent = CachedTargets if caches_targets(run, preprocessor) else QLearner
+    return agent(
+        obs_size=task.obs_size,
+        preprocessor=preprocessor,
+        network=network or q_network(run, task, preprocessor, division.count),
+        contexts=division,
+        replay=replay or make_replay(run, task),
+        value_loss=value_loss or q_loss(run),
+        regularisers=regularisers,
+        optimiser=optimiser or make_optimiser(run),
+        epsilon=exploration(run),
+        has_target=run.has_target,
+        gradient_steps=run.gradient_steps,
+    )
+
+
+def q_network(
+    run: Run, task: Task, preprocessor: preprocessors.Preprocessor, heads: int, **special: Any
+) -> networks.Network:
+    options: dict[str, Any] = {"normalise": run.layer_norm, "dueling": run.dueling, "own_layers": run.own_layers}
+    options |= {"gates": preprocessor.gates, "binary": preprocessor.binary, "encoder": convolutions(run, task)}
+    network = networks.multi_head_network(
+        preprocessor.inputs, run.hidden, run.activation, heads, task.actions, **(options | special)
+    )
+    return noisy_heads(network) if run.noisy else network
+
+
+def convolutions(run: Run, task: Task, first_weights: KernelInitialiser = glorot_kernel) -> Encoder | None:
+    if task.image is None:
+        return None
+    return convolutional(
+        task.image, task.layers, run.padding, ACTIVATIONS[run.activation], run.layer_norm, first_weights
+    )
+
+
+def make_replay(run: Run, task: Task) -> Replay:
+    sampling = {
+        "uniform": lambda: uniform(run.batch_size),
+        "prioritised": lambda: prioritised(run.batch_size, run.priority_exponent, run.priority_correction),
+        "whole": lambda: whole,
+    }[run.sampling]()
+    kept = {"n_step": run.n_step, "update_every": run.update_every}
+    if task.image:
+        return frame_replay(run.buffer_size, task.image.frame, task.image.stack, sampling, **kept)
+    return ring_replay(run.buffer_size, task.obs_size, one_copy(sampling), **kept)
+
+
+def caches_targets(run: Run, preprocessor: preprocessors.Preprocessor) -> bool:
+    """Whether to keep what the target network computed: only while it would compute the same again."""
+    stands_still = run.has_target and not preprocessor.shared and not run.noisy
+    batch = run.buffer_size if run.sampling == "whole" else run.batch_size * run.gradient_steps
+    return stands_still and cache_pays(run.buffer_size, batch / run.update_every, run.target_period)
+
+
+def q_loss(run: Run) -> losses.ValueLoss:
+    next_value = losses.double_value if run.double_q else losses.max_value
+    return losses.q_learning(next_value, {"huber": losses.huber, "squared": losses.squared}[run.td_error])
+
+
+def make_optimiser(run: Run) -> optax.GradientTransformation:
+    clip = optax.clip_by_global_norm(run.gradient_clip) if run.gradient_clip else optax.identity()
+    step = {
+        "adam": lambda: optax.adam(run.learning_rate, eps=run.adam_epsilon),
+        # As TensorFlow has it: ε under the root, and squares that start at 1.
+        "rmsprop": lambda: optax.chain(
+            optax.scale_by_stddev(run.rmsprop_decay, run.rmsprop_epsilon, initial_scale=1.0),
+            optax.scale_by_learning_rate(run.learning_rate),
+        ),
+    }[run.optimiser]()
+    return optax.chain(clip, step)
+
+
+def exploration(run: Run) -> schedules.Schedule:
+    return schedules.linear(run.epsilon_start, run.epsilon_final, run.epsilon_decay, run.epsilon_begin)
+
+
+def check_observations(method: Method, task: Task) -> None:
+    if method.observations == "images" and task.image is None:
+        raise BadInput(f"{method.name} is for images, and {task.name} has none; for states in a vector take iq.")
+    if method.observations == "vectors" and task.image is not None:
+        raise BadInput(f"{method.name} is for states in a vector, and {task.name} has images; take dqn or iq-re.")

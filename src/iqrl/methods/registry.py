@@ -1,0 +1,60 @@
+"""The methods by name. A method of your own is named `module:attribute`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iqrl.core.types import Agent
+from iqrl.envs.base import Task
+from iqrl.errors import BadInput, unknown
+from iqrl.methods import dqn, dsom, iq, iq_divisions, iq_images, medqn, rainbow, srnn, streaming, tcnn
+from iqrl.methods.base import Method, check_observations
+from iqrl.plugins import in_a_sentence, load_attribute
+from iqrl.settings import Run
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        dqn.DQN,
+        *srnn.METHODS,
+        *dsom.METHODS,
+        *tcnn.METHODS,
+        *iq.METHODS,
+        *iq_divisions.METHODS,
+        *iq_images.METHODS,
+        *rainbow.METHODS,
+        dqn.DQN_LAYERNORM,
+        *medqn.METHODS,
+        *streaming.METHODS,
+    )
+}
+
+
+def find_method(name: str) -> Method:
+    if name in METHODS:
+        return METHODS[name]
+    if ":" not in name:
+        raise unknown("method", name, METHODS)
+    found = load_attribute(name)
+    if not isinstance(found, Method):
+        raise BadInput(f"{name} is {type(found).__name__}, not an iqrl.Method.")
+    return found
+
+
+def build_agent(run: Run, task: Task) -> Any:
+    """The agent of a run; an agent of the user's own is checked."""
+    method = find_method(run.method)
+    check_observations(method, task)
+    if ":" not in run.method:
+        return method.build(run, task)
+    try:
+        agent = method.build(run, task)
+    except Exception as error:
+        raise BadInput(f"{run.method}: build failed with {in_a_sentence(error)}.") from error
+    missing = [name for name in AGENT_NAMES if not hasattr(agent, name)]
+    if missing:
+        raise BadInput(f"{run.method}: build gave {type(agent).__name__}, which is no agent: it has no {missing[0]}.")
+    return agent
+
+
+AGENT_NAMES = tuple(name for name in vars(Agent) if not name.startswith("_"))

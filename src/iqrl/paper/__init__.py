@@ -1,1 +1,0 @@
-"""The paper's printed numbers, and what its authors' published Atari curves say about them."""

@@ -1,1 +1,0 @@
-"""The pieces a method is composed of: small records of pure functions over pytrees."""

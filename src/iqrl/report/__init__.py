@@ -1,1 +1,0 @@
-"""Results as tables, figures and progress displays."""

@@ -1,0 +1,1 @@
+"""The paper's printed numbers, and its authors' Atari curves analysed again."""

@@ -1,0 +1,121 @@
+"""What training gives back: curves, their summary, and agents that act."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+
+from iqrl.core.types import Agent, ContextInputs
+from iqrl.envs.base import Task
+from iqrl.errors import BadInput
+from iqrl.settings import Run
+from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
+
+
+class TrainedAgent:
+    """One seed's policy, without exploration.
+
+    Where contexts depend on the episode and not on the state alone, `first` is the observation the episode began with
+    (this one, if not given) and `score` the sum of its rewards so far.
+    """
+
+    def __init__(self, agent: Agent, state: Any, seed: int, shape: tuple[int, ...]):
+        """`shape`: of an observation."""
+        self.seed, self.state, self._agent, self._shape = seed, state, agent, shape
+        self._policy = self._compiled(agent.policy)
+
+    def predict(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
+        """The action for one observation, a vector [d] or an image, or one action each for several [n, …]."""
+        return np.asarray(self._policy(self._inputs(obs, first, score)))
+
+    def q_values(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
+        """Q(s, ·, ω(s)); of agents that learn Q values."""
+        return np.asarray(self._q_values(self._inputs(obs, first, score))[0])
+
+    def context(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
+        """ω(s); of agents that have contexts."""
+        return np.asarray(self._q_values(self._inputs(obs, first, score))[1])
+
+    @cached_property
+    def _q_values(self) -> Callable[[ContextInputs], Any]:
+        q_values = getattr(self._agent, "q_values", None)
+        if q_values is None:
+            raise BadInput(f"{type(self._agent).__name__} has no Q values.")
+        return self._compiled(q_values)
+
+    def _compiled(self, function: Callable[[Any, ContextInputs], Any]) -> Callable[[ContextInputs], Any]:
+        one, many = jax.jit(function), jax.jit(jax.vmap(function, in_axes=(None, 0)))
+        return lambda inputs: (one if inputs.obs.ndim == 1 else many)(self.state, inputs)
+
+    def _inputs(self, obs: np.ndarray, first: np.ndarray | None, score: float) -> ContextInputs:
+        rows = self._in_rows(obs)
+        initial: Any = np.broadcast_to(rows if first is None else self._in_rows(first), rows.shape)
+        scores: Any = np.broadcast_to(np.float32(score), rows.shape[:-1])
+        every: Any = rows
+        return ContextInputs(obs=every, initial_obs=initial, score=scores)
+
+    def _in_rows(self, obs: np.ndarray) -> np.ndarray:
+        """[d] or [n, d]."""
+        given = np.asarray(obs, np.float32)
+        if self._is_one(given.shape) and (given.ndim == 1 or given.shape[0] != 1):
+            return given.reshape(-1)
+        if given.ndim > 1 and self._is_one(given.shape[1:]):
+            return given.reshape(len(given), -1)
+        raise BadInput(f"an observation has shape {self._shape}, several are (n, …), got shape {given.shape}.")
+
+    def _is_one(self, shape: tuple[int, ...]) -> bool:
+        """Numbers in a row, too, are one; sides of length one make no difference."""
+        without_ones = lambda shape: tuple(side for side in shape if side != 1)
+        return shape == (math.prod(self._shape),) or without_ones(shape) == without_ones(self._shape)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trained run: `metrics` has one row per seed and period, `agents` one policy per seed."""
+
+    run: Run
+    metrics: pl.DataFrame
+    agent_state: Any = field(repr=False)
+    task: Task = field(repr=False)
+    agent: Agent = field(repr=False)
+    timing: dict[str, float]
+    path: Path | None = None
+
+    @property
+    def steps(self) -> np.ndarray:
+        """[periods]: the step at which each period ended."""
+        return steps_and_returns(self.metrics)[0]
+
+    @property
+    def returns(self) -> np.ndarray:
+        """[seeds, periods]: mean return of the training episodes that ended in each period."""
+        return steps_and_returns(self.metrics)[1]
+
+    @property
+    def agents(self) -> list[TrainedAgent]:
+        shape = self.task.observation_shape
+        state_of = lambda i: jax.tree.map(lambda leaf: leaf[i], self.agent_state)
+        return [TrainedAgent(self.agent, state_of(i), self.run.seed + i, shape) for i in range(self.run.seeds)]
+
+    def summary(self) -> dict[str, Any]:
+        """What `iqrl train --json` prints."""
+        curves = self.returns
+        per_seed = [{"seed": self.run.seed + i} | summarise(curve) for i, curve in enumerate(curves)]
+        names = {"task": self.run.task, "method": self.run.method, "buffer_size": self.run.buffer_size}
+        return (
+            names
+            | summarise(mean_curve(curves))
+            | {
+                "seeds": per_seed,
+                **self.timing,
+                "run": str(self.path or self.run.identity),
+            }
+        )

@@ -1,0 +1,29 @@
+"""iqrl list."""
+
+from iqrl.envs.registry import TASKS
+from iqrl.methods.registry import METHODS
+
+
+def test_all_is_listed(run, trained):
+    code, out, _ = run("list")
+    assert code == 0
+    assert [line for line in out.splitlines() if line[0] != " "] == ["tasks", "methods", "runs in runs"]
+    assert out.splitlines()[-1] == "  runs/dqn: dqn on CartPole-v0, N=100, 2 seeds, 1,000 steps, finished"
+
+
+def test_every_task_has_a_line(run):
+    lines = run("list", "tasks").out.splitlines()[1:]
+    assert [line.split()[0] for line in lines[: len(TASKS)]] == list(TASKS)
+    assert [line.split()[0] for line in lines[len(TASKS) :]] == ["ALE/Pong-v5,", "LunarLander-v3,", "my_module:MyEnv"]
+
+
+def test_every_method_has_a_line_with_its_paper(run):
+    lines = run("list", "methods").out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(METHODS)
+    assert all(method.paper in line for line, method in zip(lines, METHODS.values(), strict=True))
+
+
+def test_runs(run, trained):
+    assert run("list", "runs", "--dir", "elsewhere").out == "no runs in elsewhere\n"
+    (trained / "run.json").write_text("{")
+    assert run("list", "runs").out.startswith("runs in runs\n  runs/dqn: damaged; runs/dqn/run.json cannot be read")

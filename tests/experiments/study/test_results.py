@@ -1,0 +1,166 @@
+"""Exports: tidy tables, manifests, results of several machines as one. Nothing is trained here."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from iqrl.errors import BadInput
+from iqrl.experiments.study.choose import choose, make_study_file
+from iqrl.experiments.study.results import (
+    RunRecord,
+    StudyResults,
+    load_results,
+    merge_results,
+    tidy_curves,
+    write_export,
+)
+from iqrl.experiments.study.study import Study, find_study
+
+CONTENT = {
+    "title": "two methods",
+    "settings": {"seeds": 2, "steps": 3000, "period": 1000},
+    "runs": [
+        {"task": "CartPole-v0", "method": ["dqn", "iq"], "learning_rate": [0.1, 0.2]},
+        {"variant": "again", "task": "CartPole-v0", "method": "dqn", "learning_rate": 0.1},
+    ],
+}
+RETURNS = {("dqn", 0.1): 10.0, ("dqn", 0.2): 30.0, ("iq", 0.1): 50.0, ("iq", 0.2): 20.0}
+
+
+def results(content=CONTENT, keep=lambda planned: True):
+    """Results of a study that was never run: the return is what the table above says, plus seed and period."""
+    study = Study("mine", content)
+    planned = [one for one in study.planned if keep(one)]
+    records = [
+        RunRecord(one.run.identity, "mine", one.variant, one.run.to_dict(), one.varied, {"commit": "c"}, {}, one.given)
+        for one in planned
+    ]
+    tables = [curves(run) for run in {one.run.identity: one.run for one in planned}.values()]
+    table = pl.concat(tables) if tables else pl.DataFrame({"run": [], "seed": [], "step": [], "return": []})
+    plan = tuple((one.variant, one.run.identity) for one in study.planned)
+    missing = len(study.runs) - len(tables)
+    return StudyResults("mine", study.title, "", ("return",), table, records, missing, content, study.digest, plan)
+
+
+def curves(run):
+    seeds, steps = np.repeat([0, 1], 3), np.tile([1000, 2000, 3000], 2)
+    values = RETURNS[run.method, run.learning_rate] + seeds + steps / 1000
+    lists = [[0.5, 0.5]] * 6
+    columns = {"run": [run.identity] * 6, "seed": seeds, "step": steps, "return": values, "occupancy": lists}
+    return pl.DataFrame(columns)
+
+
+def test_every_row_says_what_its_run_is():
+    table = tidy_curves(results())
+    assert table.columns[:8] == ["study", "variant", "task", "method", "buffer_size", "learning_rate", "run", "seed"]
+    assert table.height == 5 * 6, "the run that two variants share is in both"
+    row = table.row(0, named=True)
+    assert (row["study"], row["variant"], row["task"], row["method"]) == ("mine", "", "CartPole-v0", "dqn")
+    assert (row["learning_rate"], row["seed"], row["step"], row["return"]) == (0.1, 0, 1000, 11.0)
+
+
+def test_an_export_is_read_as_the_study_it_came_from(tmp_path):
+    files = write_export([results()], tmp_path / "out", csv=True)
+    assert [file.name for file in files] == ["curves.parquet", "manifest.json", "curves.csv"]
+    read = load_results(tmp_path / "out")
+    assert read.runs == results().runs
+    assert read.unfinished == 0
+    assert tidy_curves(read).equals(tidy_curves(results()))
+    again = write_export([read], tmp_path / "again")
+    assert again[0].read_bytes() == files[0].read_bytes(), "the same table, byte for byte"
+    assert pl.read_csv(files[2])["occupancy"][0] == "[0.5, 0.5]"
+
+
+def test_the_manifest_says_what_made_each_run(tmp_path):
+    write_export([results()], tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["content"] == CONTENT
+    assert manifest["runs"][0]["info"] == {"commit": "c"}
+    assert manifest["runs"][0]["config"]["learning_rate"] == 0.1
+    assert len(manifest["curves_sha256"]) == 64
+
+
+def test_parts_of_several_machines_merge():
+    one, other = results(keep=lambda run: run.run.method == "dqn"), results(keep=lambda run: run.run.method == "iq")
+    assert (one.unfinished, other.unfinished) == (2, 2)
+    merged = merge_results([one, other])
+    assert merged.unfinished == 0
+    assert merged.runs == results().runs
+    assert tidy_curves(merged).equals(tidy_curves(results()))
+    assert tidy_curves(merge_results([other, one, results()])).equals(tidy_curves(results())), (
+        "in any order, and with repetitions"
+    )
+
+
+def test_what_does_not_belong_together_is_refused():
+    with pytest.raises(BadInput, match="different studies"):
+        merge_results(
+            [results(), results(CONTENT | {"runs": CONTENT["runs"][:1], "settings": {"seeds": 3}}, lambda run: False)]
+        )
+    changed = results()
+    changed = changed._replace(curves=changed.curves.with_columns(pl.col("return") + 1))
+    with pytest.raises(BadInput, match="different curves"):
+        merge_results([results(), changed])
+
+
+def test_a_directory_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(BadInput, match="not an export"):
+        write_export([results()], tmp_path)
+    with pytest.raises(BadInput, match="neither a study"):
+        load_results(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(BadInput, match="cannot be read as an export"):
+        load_results(tmp_path)
+
+
+def test_an_export_is_replaced_by_one_of_the_same_study_only(tmp_path):
+    write_export([results()], tmp_path / "out", csv=True)
+    write_export([results(keep=lambda planned: planned.run.method == "dqn")], tmp_path / "out")
+    assert load_results(tmp_path / "out").unfinished == 2
+    assert not (tmp_path / "out" / "curves.csv").exists(), "it was of the export before"
+    with pytest.raises(BadInput, match="holds an export of the study 'mine'; choose another directory"):
+        write_export([results()._replace(name="yours")], tmp_path / "out")
+
+
+def test_a_study_without_results_is_not_exported(tmp_path):
+    with pytest.raises(BadInput, match="study mine has no finished run to export"):
+        write_export([results(keep=lambda run: False)], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_best_of_each_method_is_chosen():
+    chosen = choose(results(), ["learning_rate"])
+    named = {(run.variant, run.config["method"]): (run.config["learning_rate"], value) for run, value in chosen}
+    assert named == {("", "dqn"): (0.2, 32.5), ("", "iq"): (0.1, 52.5), ("again", "dqn"): (0.1, 12.5)}
+    assert [value for _, value in choose(results(), ["learning_rate"], "final")] == [33.5, 53.5, 13.5]
+
+
+def test_what_was_chosen_is_a_study_on_other_seeds(tmp_path):
+    found = results(keep=lambda planned: not planned.variant)
+    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    (tmp_path / "tuned.toml").write_text(text)
+    tuned = find_study(str(tmp_path / "tuned.toml"))
+    assert {(run.method, run.learning_rate) for run in tuned.runs.values()} == {("dqn", 0.2), ("iq", 0.1)}
+    assert {planned.variant for planned in tuned.planned} == {"tuned"}
+    assert {run.seeds for run in tuned.runs.values()} == {5}
+    assert "on seeds 0 to 1" in text
+    assert {run.seed for run in tuned.runs.values()} == {2}, "they were chosen on 0 and 1"
+
+
+def test_seeds_far_from_the_usual_leave_those_free():
+    far = CONTENT | {"settings": CONTENT.get("settings", {}) | {"seed": 1000}}
+    found = results(far, keep=lambda planned: not planned.variant)
+    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    assert "seed = " not in text
+
+
+def test_only_what_varies_can_be_chosen():
+    with pytest.raises(BadInput, match="did you mean learning_rate"):
+        choose(results(), ["learningrate"])
+    with pytest.raises(BadInput, match="unknown measure"):
+        choose(results(), ["learning_rate"], "max")
+    with pytest.raises(BadInput, match="no finished run"):
+        choose(results(keep=lambda run: False), [])
