@@ -7,10 +7,10 @@ import argparse
 from pathlib import Path
 
 import iqrl
-from iqrl.analysis.context_matrix import context_matrix
-from iqrl.analysis.experience import gather
-from iqrl.report.maps import plot_states
-from iqrl.report.matrices import plot_context_matrix
+from iqrl.diagnostics.analysis.context_matrix import context_matrix
+from iqrl.diagnostics.analysis.experience import gather
+from iqrl.experiments.report.figures.interference import plot_context_matrix
+from iqrl.experiments.report.figures.maps import plot_states
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--steps", type=int, default=100_000, help="of each run")

@@ -15,9 +15,9 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-from iqrl.measure.neighbours import nearest_neighbours
-from iqrl.parts.encoders import NATURE, Image, convolutional, random_encoder
-from iqrl.report.maps import plot_neighbour_map, plot_neighbours
+from iqrl.core.encoders import NATURE, Image, convolutional, random_encoder
+from iqrl.diagnostics.analysis.neighbours import nearest_neighbours
+from iqrl.experiments.report.figures.maps import plot_neighbour_map, plot_neighbours
 
 
 def random_play(steps):

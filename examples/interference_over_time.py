@@ -10,8 +10,8 @@ import argparse
 from pathlib import Path
 
 import iqrl
-from iqrl.explain.page import explain
-from iqrl.report.interference import plot_interference
+from iqrl.diagnostics.explain.page import explain
+from iqrl.experiments.report.figures.interference import plot_interference
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--steps", type=int, default=300_000)
