@@ -29,9 +29,12 @@ class CachedTargets(QLearner):
         return state._replace(cache=jnp.zeros((self.replay.states.count, self.contexts.count * self.network.width)))
 
     def learn(self, state: AgentState, step: jax.Array, random: LearnUniforms) -> tuple[AgentState, dict]:
-        cache = state.cache
-        for numbers in self.replay.states.newest(state.replay, step):
-            cache = self._write(state, cache, numbers)
+        cache, table = state.cache, self.replay.states
+        for numbers in table.newest(state.replay, step):
+            if table.adjacent:
+                cache = jax.lax.dynamic_update_slice(cache, self._values(state, numbers), (numbers[0], 0))
+            else:
+                cache = self._write(state, cache, numbers)
         return super().learn(state._replace(cache=cache), step, random)
 
     def sync(self, state: AgentState) -> AgentState:

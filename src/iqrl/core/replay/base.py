@@ -32,6 +32,8 @@ class StoredStates(NamedTuple):
     """stored -> how many numbers, from 0 on, are in use"""
     chunk: int
     """how many states may be computed at once"""
+    adjacent: bool = False
+    """whether a group of newest states has adjacent numbers: a slice is faster than a gather"""
 
 
 class Replay(NamedTuple):

@@ -87,6 +87,7 @@ def ring_replay(capacity: int, obs_size: int, sampling: Sampling, *, n_step: int
         newest=newest_states,
         used=lambda stored: 2 * capacity,
         chunk=2 * capacity,
+        adjacent=True,
     )
     return Replay(
         init=init,
