@@ -63,8 +63,8 @@ def learn_uniforms(agent, numbers=None):
 
 
 def without_cache(agent):
-    """The same agent, which computes the target network on every batch."""
-    return QLearner(**{field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)})
+    """The same agent in its plain form."""
+    return QLearner(**{field.name: getattr(agent, field.name) for field in dataclasses.fields(QLearner)})
 
 
 def leaves(tree):

@@ -51,7 +51,7 @@ def resolve(task: Named, method: Named, preset: str | None = None, **settings: A
     steps = values.get("steps", record.paper_steps or 100_000)
     values = {name: value(steps) if callable(value) else value for name, value in values.items()}
     cls = run_class((*found.settings, *entry.settings))
-    run = cls(task=task_name, method=method_name, **(_lengths(values, steps) | values))
+    run = cls(task=task_name, method=method_name, **(_derived(values, steps) | values))
     return found.settle(run, record, given)
 
 
@@ -220,7 +220,9 @@ def _used(defaults: Iterable[tuple[str, Any]], method: Method) -> dict[str, Any]
     return {name: value for name, value in defaults if name in names}
 
 
-def _lengths(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """The lengths that follow from others when they are not given."""
+def _derived(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """What follows from other settings when it is not given."""
     every = values.get("update_every", 1)
-    return {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
+    lengths = {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
+    # The bound is what keeps this step short.
+    return lengths | ({"learning_rate": 1.0} if values.get("optimiser") == "bounded" else {})

@@ -108,6 +108,17 @@ class Learning(Settings):
     update_every: int = setting(1, "steps between two learning steps", minimum=1, paper="1")
     gradient_steps: int = setting(1, "updates each time, every one from a batch of its own", minimum=1, paper="1")
     target_period: int = setting(1000, "steps C between two syncs of the target", minimum=1, paper="1000")
+    target_average: float = setting(
+        0.0, "τ: the target moves by this share towards θ after every update, instead of syncs; 0 is syncs",
+        minimum=0, maximum=1, paper="0",
+    )  # fmt: skip
+    act_average: float = setting(
+        0.0, "τ: a running average of θ acts, which moves by this share after every update; 0: θ acts",
+        minimum=0, maximum=1, paper="0",
+    )  # fmt: skip
+    normalise_inputs: bool = setting(
+        False, "states by their running mean and deviation, rewards by that of the running return", paper="no"
+    )
 
 
 class Replay(Settings):
@@ -133,6 +144,13 @@ class QNetwork(Settings):
 
     hidden: tuple[int, ...] = setting((64,), "units of each hidden layer of the shared trunk", minimum=1, paper="64")
     activation: Literal["tanh", "relu", "leaky-relu"] = setting("tanh", "of the hidden layers", paper="tanh")
+    features: Literal["dense", "hats", "fta", "elephant", "rbf"] = setting(
+        "dense", "what the last hidden layer has: an activation, or local features", paper="dense"
+    )
+    bins: int = setting(16, "hats, fta, rbf: parts into which a unit's range is divided", minimum=1)
+    feature_width: float | None = setting(
+        None, "fta, rbf: width in bins, 1 and 0.5 if not given; elephant: width of the bump, 0.2", above=0
+    )
     layer_norm: bool = setting(False, "normalise each hidden layer before its activation", paper="no")
     dueling: bool = setting(False, "a value and an advantage per action instead of a Q value", paper="no")
     noisy: bool = setting(False, "explore by noise in the heads' weights; ε is best 0 then", paper="no")
@@ -148,13 +166,19 @@ class QNetwork(Settings):
 class Optimiser(Settings):
     """optimiser"""
 
-    optimiser: Literal["adam", "rmsprop"] = setting(
-        "adam", "RMSProp is the centred one", paper="not stated; adam in Baselines, rmsprop for DQN on Atari"
+    optimiser: Literal["adam", "rmsprop", "bounded"] = setting(
+        "adam",
+        "RMSProp is the centred one; bounded: a step that cannot overshoot, without replay",
+        paper="not stated; adam in Baselines, rmsprop for DQN on Atari",
     )
     learning_rate: float = setting(5e-4, "step size", minimum=0, paper="5e-4; 2.5e-4 and 6.25e-5 on Atari")
     adam_epsilon: float = setting(1e-8, "Adam's ε̂", minimum=0, paper="not stated; 1e-8 in Baselines")
     rmsprop_decay: float = setting(0.95, "of RMSProp's averages", minimum=0, maximum=1, paper="0.95")
     rmsprop_epsilon: float = setting(1e-5, "added under RMSProp's root", minimum=0, paper="1e-5")
+    share_step: float = setting(
+        0.0, "ρ: the heads of the other actions move by this share of the taken action's step", minimum=0, maximum=1,
+        paper="0",
+    )  # fmt: skip
     gradient_clip: float = setting(
         0.0, "clip the gradient to this global norm; 0 is no clipping", minimum=0, paper="not stated"
     )
@@ -181,6 +205,9 @@ class Measuring(Settings):
     )
     measure_recent: int = setting(
         10_000, "recent transitions on which the TD error is measured", minimum=1, maximum=LARGEST, paper="10,000"
+    )
+    measure_weights: Literal["acting", "learned"] = setting(
+        "acting", "the Q-function that is measured: that of the weights that act, or of those that learn"
     )
     measure_reservoir: int = setting(
         1000,
@@ -212,6 +239,13 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
         self._check_lengths()
         if self.own_layers > len(self.hidden):
             raise BadInput(f"own_layers is {self.own_layers}, and there are {len(self.hidden)} hidden layers.")
+        if self.features != "dense" and (self.own_layers or self.noisy):
+            raise BadInput(
+                f"features {self.features} are for a last hidden layer that the heads share, and heads without noise: "
+                f"own_layers must be 0 and noisy false."
+            )
+        if self.share_step and (self.dueling or self.noisy):
+            raise BadInput("share_step is for heads that are neither dueling nor noisy.")
 
     def _check_lengths(self) -> None:
         for name in ("steps", "period", "learning_starts", "target_period"):
@@ -241,7 +275,8 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
     @property
     def has_target(self) -> bool:
         """Whether there is a target network: one that followed after every update would be the network itself."""
-        return self.target_period != self.update_every or self.gradient_steps > 1
+        synced_seldom = self.target_period != self.update_every or self.gradient_steps > 1
+        return synced_seldom or self.target_average > 0
 
     @property
     def identity(self) -> str:

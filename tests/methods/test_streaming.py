@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from records import loss_inputs, output, step
 
-from iqrl.methods.streaming import bounded_traces, traced_q
+from iqrl.core.bounded_step import bounded_traces, traced_q
 
 
 def sample(q, q_next, action=0, reward=0.0, discount=0.0, contexts=(0, 0), done=False, greedy=True):
@@ -27,7 +27,7 @@ def with_error(delta, **options):
 @pytest.mark.parametrize(("reward", "loss"), [(0.5, 0.245), (2.0, 1.7)])  # δ = r + 0.9 · 3 - 2.5: 0.7 and 2.2
 def test_traced_q_is_a_loss_by_value_and_q_by_gradient(reward, loss):
     q, q_next = jnp.array([[9.0, 9.0], [1.0, 2.5]]), [[3.0, 2.0], [8.0, 8.0]]
-    of = lambda q: traced_q(sample(q, q_next, 1, reward, 0.9, contexts=(1, 0)))[0]
+    of = lambda q: traced_q()(sample(q, q_next, 1, reward, 0.9, contexts=(1, 0)))[0]
     value, gradient = jax.value_and_grad(of)(q)
     assert float(value) == pytest.approx(loss, abs=1e-5)
     np.testing.assert_array_equal(gradient, [[0, 0], [0, 1]])  # whatever δ is
@@ -99,7 +99,7 @@ def test_a_stream_of_steps_is_learned_from_as_by_obgd():
     @jax.jit
     def learn(params, traces, s, s_next, *taken):
         seen = lambda params: sample(q(params, s), q(params, s_next), *taken)
-        gradient = jax.grad(lambda params: jnp.mean(traced_q(seen(params))))(params)
+        gradient = jax.grad(lambda params: jnp.mean(traced_q()(seen(params))))(params)
         updates, traces = optimiser.update(gradient, traces, params, inputs=seen(params))
         return jax.tree.map(jnp.add, params, updates), traces
 

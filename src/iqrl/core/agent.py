@@ -53,6 +53,8 @@ class AgentState(NamedTuple):
     """B"""
     cache: Any = ()
     """of `core/cached_targets.py`"""
+    average: Any = ()
+    """the running average of θ, where it acts"""
 
     @property
     def q_function(self) -> QFunction:
@@ -94,6 +96,10 @@ class QLearner:
     has_target: bool = True
     """whether a target network θ⁻ stands beside θ; without one, θ is its own target"""
     gradient_steps: int = 1
+    act_average: float = 0.0
+    """τ of the average of θ that acts; 0: θ itself acts"""
+    target_average: float = 0.0
+    """τ with which θ⁻ follows θ after every update; 0: θ⁻ is copied at a sync"""
 
     def __post_init__(self) -> None:
         names = [term.name for term in self.regularisers]
@@ -112,6 +118,7 @@ class QLearner:
             optimiser=self.optimiser.init(q.params),
             contexts=self.contexts.init(context_key),
             replay=self.replay.init(),
+            average=q.params if self.act_average else (),
         )
 
     # Line 3: act
@@ -119,22 +126,38 @@ class QLearner:
     def act(self, state: AgentState, inputs: ContextInputs, step: jax.Array, random: ActUniforms) -> Choice:
         """ε-greedy on the head of the state's context."""
         context = self.context(state, inputs)
-        encoded = self.preprocessor.encode(state.preprocessor, inputs.obs)
-        q = self.network.q_of_head(self.network.perturb(state.params, random.noise), encoded, context)
+        q = self.acting_values(state, inputs.obs, context, step, random.noise)
         explore = random.explore[0] < self.epsilon(step)
         random_action = (random.action[0] * q.shape[0]).astype(jnp.int32)
         best = jnp.argmax(q).astype(jnp.int32)
         action = jnp.where(explore, random_action, best)
         return Choice(action=action, context=context, greedy=action == best)
 
+    def acting_values(
+        self, state: AgentState, obs: jax.Array, context: jax.Array, step: jax.Array, noise: jax.Array
+    ) -> jax.Array:
+        """[A]: Q(s, ·, ω(s)) by the weights that act."""
+        acting = self.acting(state)
+        encoded = self.preprocessor.encode(acting.preprocessor, obs)
+        return self.network.q_of_head(self.network.perturb(acting.params, noise), encoded, context)
+
+    def live(self, state: AgentState) -> QFunction:
+        """The Q-function that learns, θ."""
+        return state.q_function
+
+    def acting(self, state: AgentState) -> QFunction:
+        """The Q-function that acts: θ, or its average."""
+        params = state.average if self.act_average else state.params
+        return QFunction(params=params, preprocessor=state.preprocessor)
+
     def policy(self, state: AgentState, inputs: ContextInputs) -> jax.Array:
         """The greedy action."""
         return jnp.argmax(self.q_values(state, inputs)[0]).astype(jnp.int32)
 
     def q_values(self, state: AgentState, inputs: ContextInputs) -> tuple[jax.Array, jax.Array]:
-        """Q(s, ·, ω(s); θ) and ω(s)."""
+        """Q(s, ·, ω(s)) by the weights that act, and ω(s)."""
         context = self.context(state, inputs)
-        return select_head(self.outputs(state.q_function, inputs.obs).q, context), context
+        return select_head(self.outputs(self.acting(state), inputs.obs).q, context), context
 
     def context(self, state: AgentState, inputs: ContextInputs) -> jax.Array:
         """ω(s), by Ĉ."""
@@ -218,7 +241,16 @@ class QLearner:
         updates, memory = optimiser.update(gradient, state.optimiser, state.params, inputs=inputs)
         replay = self.replay.update_priorities(state.replay, batch.slots, value_losses)
         params = optax.apply_updates(state.params, updates)
-        return state._replace(params=params, optimiser=memory, replay=replay), metrics
+        return self.follow(state._replace(params=params, optimiser=memory, replay=replay), step), metrics
+
+    def follow(self, state: AgentState, step: jax.Array) -> AgentState:
+        """The average that acts, and a target network that is an average, move towards θ."""
+        if self.act_average:
+            state = state._replace(average=move_towards(state.average, state.params, self.act_average, step))
+        if self.target_average:
+            params = move_towards(state.target.params, state.params, self.target_average, step)
+            state = state._replace(target=QFunction(params=params, preprocessor=state.preprocessor))
+        return state
 
     def loss(
         self, params: Params, state: AgentState, batch: Batch, step: jax.Array, random: LearnUniforms
@@ -282,19 +314,27 @@ class QLearner:
         Called when learning starts and then every `target_period` steps (`training/timetable.py`). Labels of stored
         transitions stay as they are. `CachedTargets.sync` then computes its cache anew.
         """
-        target = state.q_function if self.has_target else ()
-        return state._replace(target=target, contexts=self.contexts.sync(state.contexts))
+        state = state._replace(contexts=self.contexts.sync(state.contexts))
+        return state._replace(target=self.live(state)) if self.copies_target else state
+
+    @property
+    def copies_target(self) -> bool:
+        return self.has_target and not self.target_average
 
     def target_of(self, state: AgentState) -> QFunction:
         """The target network; θ itself where there is none."""
         if not self.has_target:
-            return state.q_function
+            return self.live(state)
         shared = self.preprocessor.shared
         return state.target._replace(preprocessor=state.preprocessor) if shared else state.target
 
     @property
     def syncs(self) -> bool:
-        return self.has_target or self.contexts.has_target
+        return self.copies_target or self.contexts.has_target
+
+    def dense(self, state: AgentState) -> AgentState:
+        """The state as this class has it, where a faster class keeps it in another form."""
+        return state
 
     # Random numbers and reports
 
@@ -335,6 +375,16 @@ class QLearner:
 
     def parameters(self, state: AgentState) -> Params:
         return state.params
+
+
+def move_towards(average: Params, params: Params, rate: float, step: jax.Array) -> Params:
+    """m + max(τ, 1 / (t + 1)) (θ - m): the mean of all θ at first, then a running average."""
+    share = average_rate(rate, step)
+    return jax.tree.map(lambda m, theta: m + share * (theta - m), average, params)
+
+
+def average_rate(rate: float, step: jax.Array) -> jax.Array:
+    return jnp.maximum(rate, 1.0 / (step + 1.0))
 
 
 def as_q_learner(agent: Agent) -> QLearner:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from iqrl.core.encoders import Encoder
+from iqrl.core.features import Features
 from iqrl.core.layers import ACTIVATIONS, Initialiser, glorot_uniform, layer_norm
 
 Params = Any
@@ -41,6 +42,8 @@ class Network(NamedTuple):
     """what all heads share: (θ, state) -> features [F]"""
     trunk_size: int = 0
     """F"""
+    project: Callable[[Params, jax.Array], jax.Array] | None = None
+    """(θ, state) -> [units]: the places among the bins, where the last hidden layer has local features"""
     only: Callable[[Params, jax.Array], Params] | None = None
     """(θ, ω) -> θ with that head alone, where reading the other heads' weights would take longest"""
     perturb: Callable[[Params, jax.Array], Params] = lambda params, uniforms: params
@@ -90,6 +93,7 @@ def multi_head_network(
     gates: int = 0,
     binary: bool = False,
     initialiser: Initialiser | None = None,
+    features: Features | None = None,
 ) -> Network:
     """Fully connected trunk and linear heads; Glorot-uniform weights, zero biases.
 
@@ -97,7 +101,8 @@ def multi_head_network(
     head has for itself. `normalise`: layer normalisation before each activation, without parameters of its own.
     `dueling`: a value and advantages instead of Q values. `support`: a distribution over these values for each action.
     `gates`: so many more inputs follow, and multiply the last hidden layer. `binary`: the input is the list of inputs
-    that are 1, the others being 0.
+    that are 1, the others being 0. `features`: what the last hidden layer has in place of an activation; the heads
+    start at 0 then.
     """
     sizes = (encoder.size if encoder else inputs, *hidden)
     shared = len(hidden) - own_layers
@@ -108,9 +113,12 @@ def multi_head_network(
     # contiguous rows: on a CPU this is much cheaper than [H, k * outputs].
     layers = list(itertools.pairwise(sizes))
     own = [(heads, units, given) for given, units in layers[shared:]]
-    shapes = [*layers[:shared], *own, (heads, outputs, sizes[-1])]
+    width = sizes[-1] * (features.per_unit if features else 1)
+    shapes = [*layers[:shared], *own, (heads, outputs, width)]
 
     def init(key: jax.Array) -> Params:
+        if features:
+            return with_local_features(key)
         *weights, head_weights = (initialiser or glorot_uniform)(key, shapes)
         biases = [jnp.zeros(w.shape[:2] if w.ndim == 3 else w.shape[1]) for w in weights]
         filled = tuple({"w": w, "b": b} for w, b in zip(weights, biases, strict=True))
@@ -121,23 +129,49 @@ def multi_head_network(
             params["encoder"] = encoder.init(jax.random.fold_in(key, 1))
         return params
 
+    def with_local_features(key: jax.Array) -> Params:
+        assert features is not None
+        weights = (initialiser or glorot_uniform)(key, shapes[:-1])
+        trunk = [{"w": w, "b": jnp.zeros(w.shape[1])} for w in weights]
+        if initialiser is None:
+            trunk[-1] = features.init(jax.random.fold_in(key, 2), *layers[-1])
+        heads_at_zero = {"w": jnp.zeros(shapes[-1])}
+        if not features.sum_to_one:
+            heads_at_zero["b"] = jnp.zeros(shapes[-1][:2])
+        convolutions = {"encoder": encoder.init(jax.random.fold_in(key, 1))} if encoder else {}
+        return {"trunk": tuple(trunk), "heads": heads_at_zero} | convolutions
+
     def activate(sums: jax.Array) -> jax.Array:
         return nonlinearity(layer_norm(sums) if normalise else sums)
 
-    def trunk(params: Params, seen: jax.Array) -> jax.Array:
-        features = encoder.apply(params["encoder"], seen) if encoder else seen[:inputs]
-        for number, layer in enumerate(params["trunk"]):
+    def dense_layers(params: Params, seen: jax.Array, count: int) -> jax.Array:
+        below = encoder.apply(params["encoder"], seen) if encoder else seen[:inputs]
+        for number, layer in enumerate(params["trunk"][:count]):
             sparse = binary and number == 0
-            sums = sum_rows(layer["w"], features) if sparse else features @ layer["w"]
-            features = activate(sums + layer["b"])
-        return features * seen[inputs:] if gates else features
+            sums = sum_rows(layer["w"], below) if sparse else below @ layer["w"]
+            below = activate(sums + layer["b"])
+        return below
+
+    def trunk(params: Params, seen: jax.Array) -> jax.Array:
+        if features:
+            return features.expand(project(params, seen))
+        last_layer = dense_layers(params, seen, shared)
+        return last_layer * seen[inputs:] if gates else last_layer
+
+    def project(params: Params, seen: jax.Array) -> jax.Array:
+        assert features is not None
+        below, layer = dense_layers(params, seen, shared - 1), params["trunk"][-1]
+        sums = sum_rows(layer["w"], below) if binary and shared == 1 else below @ layer["w"]
+        if normalise:
+            return features.project({"b": 0.0}, layer_norm(sums + layer["b"]))
+        return features.project(layer, sums)
 
     def apply(params: Params, seen: jax.Array) -> Output:
-        features = trunk(params, seen)
+        last_layer = trunk(params, seen)
         if own_layers:
-            return with_own_layers(params, features)
-        values = params["heads"]["w"] @ features + params["heads"]["b"]
-        return output(values, features)
+            return with_own_layers(params, last_layer)
+        values = params["heads"]["w"] @ last_layer
+        return output(values + params["heads"]["b"] if "b" in params["heads"] else values, last_layer)
 
     def with_own_layers(params: Params, shared: jax.Array) -> Output:
         first, *others = params["own"]
@@ -168,7 +202,8 @@ def multi_head_network(
         q_of=q_of,
         values_shape=(actions,) if support is None else (actions, support.size),
         trunk=trunk,
-        trunk_size=sizes[shared],
+        trunk_size=width if features else sizes[shared],
+        project=project if features else None,
         only=only if own_layers and heads > 1 else None,
     )
 

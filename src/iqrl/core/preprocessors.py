@@ -49,10 +49,11 @@ class Normaliser(NamedTuple):
     """of all such sums"""
 
 
-def normalise(size: int, gamma: float) -> Preprocessor:
+def normalise(size: int, gamma: float, clip: float | None = None, shared: bool = False) -> Preprocessor:
     """States by their running mean and deviation; rewards by the deviation of their discounted running sum.
 
-    Streaming agents need this (Elsayed et al. 2024).
+    Streaming agents need this (Elsayed et al. 2024). `clip`: states are cut off at so many deviations. `shared`: the
+    target network normalises by the moments of now.
     """
     states, returns = running(size), running(1)
 
@@ -69,9 +70,10 @@ def normalise(size: int, gamma: float) -> Preprocessor:
         return after, step._replace(r_t=step.r_t * scale)
 
     def encode(state: Normaliser, obs: jax.Array) -> jax.Array:
-        return (obs - state.states.mean) * one_over_deviation(state.states)
+        scaled = (obs - state.states.mean) * one_over_deviation(state.states)
+        return scaled if clip is None else jnp.clip(scaled, -clip, clip)
 
-    return Preprocessor(inputs=size, init=init, update=update, encode=encode)
+    return Preprocessor(inputs=size, init=init, update=update, encode=encode, shared=shared)
 
 
 def one_over_deviation(moments: Moments) -> jax.Array:

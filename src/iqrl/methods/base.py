@@ -13,15 +13,35 @@ import optax
 
 from iqrl.core import contexts, losses, networks, preprocessors, schedules
 from iqrl.core.agent import QLearner
+from iqrl.core.bounded_step import bounded_traces, share_between_actions, traced_q
 from iqrl.core.cached_targets import CachedTargets, cache_pays
 from iqrl.core.encoders import Encoder, convolutional
+from iqrl.core.features import make_features
 from iqrl.core.layers import ACTIVATIONS, KernelInitialiser, glorot_kernel
 from iqrl.core.noisy import noisy_heads
 from iqrl.core.replay import Replay, frame_replay, one_copy, prioritised, ring_replay, uniform, whole
+from iqrl.core.sparse_hats import SparseHats
 from iqrl.core.types import Agent
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
-from iqrl.settings import Run, Settings
+from iqrl.settings import Run, Settings, setting
+
+
+class BoundedSettings(Settings):
+    """bounded step"""
+
+    trace_decay: float = setting(0.8, "λ of the eligibility traces", minimum=0, maximum=1)
+    step_bound: float = setting(2.0, "κ: larger takes shorter steps where many weights would move", minimum=0)
+    bound_over: Literal["all", "heads"] = setting("all", "whose traces the bound counts: all, or those of the heads")
+
+    def check(self: Any) -> None:
+        if self.optimiser != "bounded":
+            return
+        if self.buffer_size > 1 or self.n_step > 1 or self.gradient_steps > 1 or self.update_every > 1:
+            raise BadInput(
+                "optimiser bounded learns from every step once: buffer_size, n_step, update_every and gradient_steps "
+                "must be 1."
+            )
 
 
 class Method(NamedTuple):
@@ -48,6 +68,8 @@ class Method(NamedTuple):
     """methods that consist of the same parts: tests of these are tests of its parts"""
 
 
+LARGEST_INPUT = 5.0
+"""normalised states are cut off there"""
 BASELINES = {"double_q": True}
 """the paper takes its baseline from OpenAI Baselines, which is double by default; its rivals stand on that baseline"""
 
@@ -66,9 +88,11 @@ def q_learner(
 ) -> QLearner:
     """Deep Q-learning; what is not given is what DQN has."""
     division = division or contexts.single()
-    preprocessor = preprocessor or preprocessors.identity(task.obs_size)
-    agent = CachedTargets if caches_targets(run, preprocessor) else QLearner
-    return agent(
+    preprocessor = preprocessor or make_preprocessor(run, task)
+    if regularisers and run.optimiser == "bounded":
+        names = ", ".join(term.name for term in regularisers)
+        raise BadInput(f"optimiser bounded is for a loss of TD errors alone; {run.method} also has {names}.")
+    agent = QLearner(
         obs_size=task.obs_size,
         preprocessor=preprocessor,
         network=network or q_network(run, task, preprocessor, division.count),
@@ -76,18 +100,32 @@ def q_learner(
         replay=replay or make_replay(run, task),
         value_loss=value_loss or q_loss(run),
         regularisers=regularisers,
-        optimiser=optimiser or make_optimiser(run),
+        optimiser=share_step(run, task, optimiser or make_optimiser(run)),
         epsilon=exploration(run),
         has_target=run.has_target,
         gradient_steps=run.gradient_steps,
+        act_average=run.act_average,
+        target_average=run.target_average,
     )
+    if caches_targets(run, preprocessor):
+        return CachedTargets(**vars(agent))
+    return in_sparse_form(run, agent) if has_sparse_form(run, agent) else agent
+
+
+def make_preprocessor(run: Run, task: Task) -> preprocessors.Preprocessor:
+    if run.normalise_inputs:
+        return preprocessors.normalise(task.obs_size, run.gamma, clip=LARGEST_INPUT, shared=True)
+    return preprocessors.identity(task.obs_size)
 
 
 def q_network(
     run: Run, task: Task, preprocessor: preprocessors.Preprocessor, heads: int, **special: Any
 ) -> networks.Network:
+    if preprocessor.gates and run.features != "dense":
+        raise BadInput(f"{run.method} multiplies the last hidden layer by gates; features must be dense.")
     options: dict[str, Any] = {"normalise": run.layer_norm, "dueling": run.dueling, "own_layers": run.own_layers}
     options |= {"gates": preprocessor.gates, "binary": preprocessor.binary, "encoder": convolutions(run, task)}
+    options |= {"features": make_features(run.features, run.bins, run.feature_width)}
     network = networks.multi_head_network(
         preprocessor.inputs, run.hidden, run.activation, heads, task.actions, **(options | special)
     )
@@ -116,13 +154,33 @@ def make_replay(run: Run, task: Task) -> Replay:
 
 def caches_targets(run: Run, preprocessor: preprocessors.Preprocessor) -> bool:
     """Whether to keep what the target network computed: only while it would compute the same again."""
-    stands_still = run.has_target and not preprocessor.shared and not run.noisy
+    stands_still = run.has_target and not run.target_average and not preprocessor.shared and not run.noisy
     batch = run.buffer_size if run.sampling == "whole" else run.batch_size * run.gradient_steps
     return stands_still and cache_pays(run.buffer_size, batch / run.update_every, run.target_period)
 
 
+def has_sparse_form(run: Run, agent: QLearner) -> bool:
+    """Whether an update moves only the heads of the active hats (`core/sparse_hats.py`)."""
+    moves_them = run.optimiser == "bounded" and run.bound_over == "heads" and not run.trace_decay
+    one_head = agent.contexts.count == 1 and not (run.dueling or run.noisy or run.double_q)
+    averages = run.act_average <= 0.5 and run.target_average in (0.0, run.act_average)
+    return run.features == "hats" and run.bins > 1 and moves_them and one_head and averages
+
+
+def in_sparse_form(run: Run, agent: QLearner) -> SparseHats:
+    return SparseHats(
+        **vars(agent),
+        bins=run.bins,
+        rate=run.learning_rate,
+        bound=run.step_bound,
+        share=run.share_step,
+    )
+
+
 def q_loss(run: Run) -> losses.ValueLoss:
     next_value = losses.double_value if run.double_q else losses.max_value
+    if run.optimiser == "bounded":
+        return traced_q(next_value)
     return losses.q_learning(next_value, {"huber": losses.huber, "squared": losses.squared}[run.td_error])
 
 
@@ -135,8 +193,23 @@ def make_optimiser(run: Run) -> optax.GradientTransformation:
             optax.scale_by_stddev(run.rmsprop_decay, run.rmsprop_epsilon, initial_scale=1.0),
             optax.scale_by_learning_rate(run.learning_rate),
         ),
+        "bounded": lambda: bounded_step(run),
     }[run.optimiser]()
     return optax.chain(clip, step)
+
+
+def share_step(run: Run, task: Task, optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+    if not run.share_step:
+        return optimiser
+    return optax.chain(optimiser, share_between_actions(run.share_step, task.actions))
+
+
+def bounded_step(run: Run) -> optax.GradientTransformation:
+    next_value = losses.double_value if run.double_q else losses.max_value
+    return bounded_traces(
+        run.learning_rate, run.step_bound, run.gamma * run.trace_decay, heads_only=run.bound_over == "heads",
+        next_value=next_value,
+    )  # fmt: skip
 
 
 def exploration(run: Run) -> schedules.Schedule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iqrl.core.agent import QLearner
 from iqrl.envs.base import Task
-from iqrl.methods.base import BASELINES, Method, q_learner
+from iqrl.methods.base import BASELINES, BoundedSettings, Method, q_learner
 from iqrl.settings import Run
 
 
@@ -17,6 +17,7 @@ DQN = Method(
     summary="deep Q-learning with replay and a target network",
     paper="Mnih et al. 2015",
     build=build,
+    settings=(BoundedSettings,),
     presets={"paper": BASELINES},
 )
 DQN_LAYERNORM = Method(
@@ -24,6 +25,7 @@ DQN_LAYERNORM = Method(
     summary="DQN with layer normalisation",
     paper="Ba et al. 2016",
     build=build,
+    settings=(BoundedSettings,),
     defaults={"layer_norm": True},
     presets={"paper": BASELINES},
     reduces_to=("dqn", {"layer_norm": False}),

@@ -7,7 +7,7 @@ from typing import Any
 from iqrl.core.types import Agent
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput, unknown
-from iqrl.methods import dqn, dsom, iq, iq_divisions, iq_images, medqn, rainbow, srnn, streaming, tcnn
+from iqrl.methods import dqn, dsom, iq, iq_divisions, iq_images, local_q, medqn, rainbow, srnn, streaming, tcnn
 from iqrl.methods.base import Method, check_observations
 from iqrl.plugins import in_a_sentence, load_attribute
 from iqrl.settings import Run
@@ -26,6 +26,7 @@ METHODS: dict[str, Method] = {
         dqn.DQN_LAYERNORM,
         *medqn.METHODS,
         *streaming.METHODS,
+        *local_q.METHODS,
     )
 }
 

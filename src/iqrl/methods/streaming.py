@@ -14,57 +14,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import optax
-
 from iqrl.core.agent import QLearner
+from iqrl.core.bounded_step import traced_q
 from iqrl.core.layers import sparse_kernel, sparse_uniform
-from iqrl.core.losses import huber, prediction, td_error
 from iqrl.core.preprocessors import Preprocessor, identity, normalise
-from iqrl.core.types import LossInputs
 from iqrl.envs.base import Task
-from iqrl.methods.base import Method, convolutions, q_learner, q_network
+from iqrl.methods.base import BoundedSettings, Method, bounded_step, convolutions, q_learner, q_network
 from iqrl.methods.rainbow import DistributionSettings, c51_loss, support_of
 from iqrl.settings import Run, Settings, setting
-
-
-class StreamingSettings(Settings):
-    """streaming"""
-
-    trace_decay: float = setting(0.8, "λ of the eligibility traces", minimum=0, maximum=1)
-    step_bound: float = setting(2.0, "κ: larger takes shorter steps where many weights would move", minimum=0)
 
 
 class NormalisationSettings(Settings):
     """normalisation"""
 
     normalise: bool = setting(True, "states by their running mean and deviation, rewards by that of the running return")
+
+
+class SparseStart(Settings):
+    """sparse start"""
+
     sparse_init: float = setting(0.9, "share of each unit's incoming weights that start at 0", minimum=0, maximum=1)
-
-
-def traced_q(inputs: LossInputs) -> jax.Array:
-    """A loss in name: its value is that of the TD error, its gradient is ∇Q(s, a), which the traces are made of."""
-    q = prediction(inputs)
-    return jax.lax.stop_gradient(huber(td_error(inputs)) - q) + q
-
-
-def bounded_traces(rate: float, bound: float, decay: float) -> optax.GradientTransformationExtraArgs:
-    """The optimiser (ObGD) to go with it; `decay` is γλ."""
-
-    def init(params: Any) -> Any:
-        return jax.tree.map(jnp.zeros_like, params)
-
-    def update(gradient: Any, traces: Any, params: Any = None, *, inputs: LossInputs, **rest: Any) -> tuple[Any, Any]:
-        error = -td_error(inputs)[0]  # the stream's batch is one step
-        traces = jax.tree.map(lambda z, g: decay * z + g, traces, gradient)
-        size = sum(jnp.sum(jnp.abs(z)) for z in jax.tree.leaves(traces))
-        step = rate / jnp.maximum(rate * bound * jnp.maximum(jnp.abs(error), 1.0) * size, 1.0)
-        updates = jax.tree.map(lambda z: step * error * z, traces)
-        cut = inputs.transition.done[0] | ~inputs.transition.greedy[0]
-        return updates, jax.tree.map(lambda z: jnp.where(cut, 0.0, z), traces)
-
-    return optax.GradientTransformationExtraArgs(init, update)  # ty: ignore[invalid-argument-type]
 
 
 def stream_preprocessor(run: Run, task: Task) -> Preprocessor:
@@ -83,8 +52,8 @@ def stream_q(run: Run, task: Task) -> QLearner:
         task,
         preprocessor=preprocessor,
         network=q_network(run, task, preprocessor, 1, **sparse_start(run, task)),
-        value_loss=traced_q,
-        optimiser=bounded_traces(run.learning_rate, run.step_bound, run.gamma * run.trace_decay),
+        value_loss=traced_q(),
+        optimiser=bounded_step(run),
     )
 
 
@@ -107,7 +76,7 @@ METHODS = (
         summary="Q(λ) from the stream alone: traces, a bounded step, no replay, no target network",
         paper="Elsayed et al. 2024",
         build=stream_q,
-        settings=(StreamingSettings, NormalisationSettings),
+        settings=(BoundedSettings, NormalisationSettings, SparseStart),
         defaults=NETWORK | {"learning_rate": 1.0},
         fixed=NOTHING_STORED | {"learning_starts": 0, "n_step": 1, "gradient_clip": 0.0, "adam_epsilon": 1e-8},
         presets={
@@ -124,7 +93,7 @@ METHODS = (
         summary="the distribution of the return from the stream alone, with Adam",
         paper="Gogianu et al. 2026; Bellemare et al. 2017",
         build=stream_c51,
-        settings=(NormalisationSettings, DistributionSettings),
+        settings=(NormalisationSettings, SparseStart, DistributionSettings),
         defaults=NETWORK | {"learning_starts": 0, "optimiser": "adam", "learning_rate": 5e-4},
         fixed=NOTHING_STORED,
         covered_by=("stream-q", "rainbow-iq"),

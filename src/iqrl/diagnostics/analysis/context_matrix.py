@@ -162,6 +162,7 @@ def prepare_agent(result: Result) -> QLearner:
     batch = run.buffer_size if run.sampling == "whole" else run.batch_size
     parts: dict[str, Any] = {field.name: getattr(agent, field.name) for field in dataclasses.fields(QLearner)}
     own: dict[str, Any] = {"has_target": True, "replay": agent.replay._replace(num_uniforms=batch), "gradient_steps": 1}
+    own |= {"act_average": 0.0, "target_average": 0.0}
     # Not of the class of the run's agent: it may cache what a target computed for its own replay.
     return QLearner(**(parts | own))
 

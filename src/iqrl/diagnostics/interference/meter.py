@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from iqrl.core.agent import AgentState, QLearner, as_q_learner
+from iqrl.core.agent import AgentState, QFunction, QLearner, as_q_learner
 from iqrl.core.replay.base import pack, relabel_rows, row_width
 from iqrl.core.types import Agent, ContextInputs, Transition
 from iqrl.diagnostics.interference.probes import probe_network
@@ -186,6 +186,10 @@ class RunMeter(Meter):
 
     num_uniforms = 1
 
+    def q_of(self, agent: AgentState) -> QFunction:
+        """The Q-function that is measured."""
+        return {"acting": self.agent.acting, "learned": self.agent.live}[self.run.measure_weights](agent)
+
     @property
     def uses_all(self) -> bool:
         """Whether all recent transitions are evaluated, and not a sample of them."""
@@ -226,14 +230,14 @@ class RunMeter(Meter):
         Its whole chunk is evaluated: a row alone would be rounded differently, and a change of zero would not be zero.
         """
         chunk, start = chunk_around(recent, t % recent.shape[0])
-        q = agent.q_function
+        q = self.q_of(agent)
         return jax.lax.dynamic_update_slice_in_dim(errors, self.errors(q, q, chunk), start, axis=0)
 
     def start_learning(self, state: MeterState, agent: AgentState) -> MeterState:
         recent, reservoir, label = state.recent, state.reservoir, self.agent.label(agent)
         if label is not None:
             recent, reservoir = (relabel_rows(rows, self.agent.obs_size, label) for rows in (recent, reservoir))
-        q = agent.q_function
+        q = self.q_of(agent)
         errors = in_chunks(self.errors)(q, q, recent) if self.carries_errors else state.errors
         return state._replace(recent=recent, reservoir=reservoir, errors=errors)
 
@@ -248,7 +252,7 @@ class RunMeter(Meter):
 
     def measure_now(self, state: MeterState, before: AgentState, after: AgentState, t: jax.Array) -> MeterState:
         """Measure the update, whether it is due or not."""
-        q_before, q_after = before.q_function, after.q_function
+        q_before, q_after = self.q_of(before), self.q_of(after)
         if self.uses_all:
             rows, weights, errors = state.recent, mask_filled(state.recent, t), in_chunks(self.errors)
         else:
@@ -274,15 +278,15 @@ class RunMeter(Meter):
         target, size = self.agent.target_of(before), self.run.measure_reservoir
         count = size if self.uses_all else min(self.run.measure_sample, size)
         rows, weights = take_spread(state.reservoir, t, count)
-        errors_before, errors_after = (self.errors(agent.q_function, target, rows) for agent in (before, after))
+        errors_before, errors_after = (self.errors(self.q_of(agent), target, rows) for agent in (before, after))
         return jnp.maximum(_mean(change_of_square(errors_before, errors_after), weights), 0.0)
 
     def report(self, state: MeterState, agent: AgentState, steps: jax.Array) -> tuple[MeterState, Columns]:
-        q, target, centres = agent.q_function, self.agent.target_of(agent), self._locate_centres(agent)
+        q, target, centres = self.q_of(agent), self.agent.target_of(agent), self._locate_centres(agent)
         rows, weights = state.reservoir, mask_filled(state.reservoir, steps - 1)
         columns = average(state.totals)
         columns |= gradient_interference(self.agent, self.grouping, q, target, rows, weights)
-        columns |= probe_network(self.agent, agent, self.held_out)
+        columns |= probe_network(self.agent, agent, q, self.held_out)
         if centres.size:
             columns["centroid_movement"] = jnp.sqrt(jnp.sum(jnp.square(centres - state.centres), axis=1))
         check_listed(columns)

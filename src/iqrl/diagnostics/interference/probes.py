@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from iqrl.core.agent import AgentState, QLearner
+from iqrl.core.agent import AgentState, QFunction, QLearner
 from iqrl.core.networks import select_head
 from iqrl.core.types import ContextInputs
 from iqrl.diagnostics.interference.td_errors import evaluate_batch
@@ -14,9 +14,9 @@ DORMANT = 0.025
 """a unit is dormant below this share of its layer's mean activation (Sokar et al. 2023)"""
 
 
-def probe_network(agent: QLearner, state: AgentState, held_out: ContextInputs) -> dict[str, jax.Array]:
-    """The metrics of the held-out inputs [n, …]."""
-    output = evaluate_batch(agent)(state.q_function, held_out.obs.T)
+def probe_network(agent: QLearner, state: AgentState, q: QFunction, held_out: ContextInputs) -> dict[str, jax.Array]:
+    """The metrics of the held-out inputs [n, …]; contexts are those of the state."""
+    output = evaluate_batch(agent)(q, held_out.obs.T)
     contexts = jax.vmap(lambda inputs: agent.context(state, inputs))(held_out)
     own_head = select_head(output.q, contexts)
     return {
