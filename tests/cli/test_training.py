@@ -236,7 +236,7 @@ def test_plot_draws_a_curve_per_run(run, trained):
     assert "end the name in .png, .svg, .pdf" in err
 
 
-def test_demo_compares_two_methods_without_replay(run, trained, monkeypatch):
+def test_demo_compares_methods_without_replay_and_dqn_with_a_large_buffer(run, trained, monkeypatch):
     result = iqrl.load(trained)
     stores = []
 
@@ -251,6 +251,8 @@ def test_demo_compares_two_methods_without_replay(run, trained, monkeypatch):
     assert [(run.method, run.buffer_size, run.steps, run.seeds) for run in runs] == [
         ("dqn", 1, 2000, 2),
         ("iq", 1, 2000, 2),
+        ("local-q", 1, 2000, 2),
+        ("dqn", 50_000, 2000, 2),
     ]
     assert all(store.path.parent == Path("demo") for store in stores)
     assert out.splitlines()[-1] == "demo/demo.png"

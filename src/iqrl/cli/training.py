@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from iqrl.training.compiled import Driver
     from iqrl.training.run_directory import RunStore
 
-DEMO_TASK, DEMO_METHODS = "CartPole-v0", ("dqn", "iq")
+DEMO_TASK = "CartPole-v0"
+DEMO_RUNS = (("dqn", 1), ("iq", 1), ("local-q", 1), ("dqn", 50_000))
+"""methods and buffer sizes; the last one is what the others are compared with"""
 
 
 def add_train(commands: Any, groups: Iterable[type]) -> None:
@@ -134,11 +136,13 @@ def plot(options: argparse.Namespace) -> None:
 
 
 def add_demo(commands: Any) -> None:
-    parser = commands.add_parser("demo", help="train DQN and IQ on CartPole with a replay buffer of one transition")
+    parser = commands.add_parser(
+        "demo", help="train DQN, IQ and local-q on CartPole without replay, and DQN with a buffer of 50,000"
+    )
     parser.set_defaults(command=demo)
     parser.add_argument("--steps", type=whole, help="environment steps per seed (default: 400,000, as in the paper)")
     parser.add_argument(
-        "--preset", help="paper: each method with its settings in the paper (default: both with the same settings)"
+        "--preset", help="paper: each method with its settings in the paper (default: the library's settings)"
     )
     parser.add_argument("--seeds", type=whole, default=5, help="seeds per method (default: 5)")
     parser.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and figure (default: demo)")
@@ -147,6 +151,7 @@ def add_demo(commands: Any) -> None:
 def demo(options: argparse.Namespace) -> None:
     from rich.console import Console
 
+    from iqrl.experiments.report.arrangement import size_text
     from iqrl.experiments.report.figures.curves import plot_curves
     from iqrl.experiments.report.terminal import print_results, train_with_display
     from iqrl.make_run import resolve
@@ -154,8 +159,10 @@ def demo(options: argparse.Namespace) -> None:
 
     steps = {} if options.steps is None else {"steps": options.steps}
     results = []
-    for method in DEMO_METHODS:
-        run = resolve(DEMO_TASK, method, options.preset, buffer_size=1, seeds=options.seeds, **steps)
+    for method, size in DEMO_RUNS:
+        run = resolve(DEMO_TASK, method, options.preset, buffer_size=size, seeds=options.seeds, **steps)
         results.append(train_with_display(RunStore.create(options.out / f"{method}-{run.identity}", run)))
     print_results(results, Console())
-    print(plot_curves([(result.run, result.steps, result.returns) for result in results], options.out / "demo.png"))
+    curves = [(result.run, result.steps, result.returns) for result in results]
+    notes = [size_text(result.memory) for result in results]
+    print(plot_curves(curves, options.out / "demo.png", notes, dashed=1))

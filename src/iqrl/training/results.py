@@ -105,6 +105,12 @@ class Result:
         state_of = lambda i: jax.tree.map(lambda leaf: leaf[i], self.agent_state)
         return [TrainedAgent(self.agent, state_of(i), self.run.seed + i, shape) for i in range(self.run.seeds)]
 
+    @property
+    def memory(self) -> int:
+        """Bytes that an agent keeps while it learns: weights, what the optimiser needs, replay."""
+        state = jax.eval_shape(self.agent.init, jax.random.key(0))
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
     def summary(self) -> dict[str, Any]:
         """What `iqrl train --json` prints."""
         curves = self.returns
@@ -115,6 +121,7 @@ class Result:
             | summarise(mean_curve(curves))
             | {
                 "seeds": per_seed,
+                "memory": self.memory,
                 **self.timing,
                 "run": str(self.path or self.run.identity),
             }

@@ -62,8 +62,11 @@ def suggest_memory(diagnosis: Diagnosis) -> str | None:
         options = [f"{flag}{_write_memory(run, size)}" for flag in diagnosis.offer(buffer_size=size)]
     if diagnosis.has(ContextSettings) and run.contexts == 1:
         options.append("`--contexts 3`, a head per context")
-    elif diagnosis.heads == 1 and not diagnosis.has(ConsolidationSettings):
-        options.append("`--method iq` or `--method medqn-r`, which keep what was learned without a larger buffer")
+    elif diagnosis.heads == 1 and run.features == "dense" and not diagnosis.has(ConsolidationSettings):
+        options.append(
+            "`--method local-q`, whose updates leave the values of other states alone and which stores nothing"
+        )
+        options.append("`--method medqn-r`, which keeps what was learned without a larger buffer")
     if not options:
         return None
     return f"**Interference goes with the falls** ({_quote_evidence(diagnosis)}). {_write_options(options)}"

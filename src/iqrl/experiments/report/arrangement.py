@@ -63,6 +63,18 @@ def distinct_labels(runs: Sequence[Run]) -> list[str]:
     return [label(run) for run in runs]
 
 
+def size_text(count: int) -> str:
+    """A number of bytes in three digits.
+
+    >>> size_text(28416), size_text(2_800_000), size_text(512)
+    ('28.4 kB', '2.80 MB', '512 B')
+    """
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:#.3g} {name}".replace(". ", " ")
+    return f"{count} B"
+
+
 def common_settings(runs: Sequence[Run]) -> str:
     """The task, and the buffer size if the runs share it."""
     sizes = {run.buffer_size for run in runs}

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from iqrl.diagnostics.metrics import heading_of
-from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels
+from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Progress as TrainingProgress
@@ -34,13 +34,13 @@ from iqrl.training.run_directory import RunStore
 def print_results(results: Sequence[Result], console: Console) -> None:
     """Highest, final and AUC of the mean curve, with the range over the seeds."""
     title = f"return of training episodes: {common_settings([result.run for result in results])}"
-    table = _table(title, ("highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s"))
+    table = _table(title, ("highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s", "memory"))
     for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
         summary = result.summary()
         final, auc = (_range_text([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc"))
         speed = result.timing.get("steps_per_second")
         numbers = (_text(summary["highest"]), _text(summary["final"]), final, _text(summary["auc"]), auc)
-        table.add_row(label, *numbers, f"{speed:,.0f}" if speed else "")
+        table.add_row(label, *numbers, f"{speed:,.0f}" if speed else "", size_text(result.memory))
     console.print(table)
 
 

@@ -106,17 +106,23 @@ Curve = tuple[Run, np.ndarray, np.ndarray]
 """a run, its steps [P] and its returns [S, P]"""
 
 
-def plot_curves(curves: Sequence[Curve], path: str | Path) -> Path:
-    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed."""
+def plot_curves(curves: Sequence[Curve], path: str | Path, notes: Sequence[str] = (), dashed: int = 0) -> Path:
+    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed.
+
+    `notes`: what is added to the label of each. `dashed`: how many, the last ones, are drawn as dashed means alone.
+    """
     if all(np.isnan(returns).all() for _, _, returns in curves):
         raise BadInput("no episode has ended yet in what is to be drawn, so there is no return.")
     tasks = unique(run.task for run, _, _ in curves)
     labels = distinct_labels([run for run, _, _ in curves])
+    labels = [", ".join(both) for both in zip(labels, notes, strict=True)] if notes else labels
+    colours, solid = cycle_colours(len(curves)), len(curves) - dashed
     with drawing(path, 6.4 * len(tasks), 4.0) as figure:
         for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
-            for (run, steps, returns), label, colour in zip(curves, labels, cycle_colours(len(curves)), strict=True):
+            for number, (run, steps, returns) in enumerate(curves):
+                line = "-" if number < solid else "--"
                 if run.task == task:
-                    draw_curve(axis, steps, returns, label, colour)
+                    draw_curve(axis, steps, returns, labels[number], colours[number], number < solid, linestyle=line)
             axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]))
             axis.set_ylabel("return of training episodes")
             style_step_axis(axis)
