@@ -48,6 +48,13 @@ def test_one_weight_by_hand():
         assert (float(found), float(traces)) == (pytest.approx(update, abs=1e-6), pytest.approx(trace, abs=1e-6))
 
 
+def test_bound_grows_with_the_root_of_the_steps():
+    # κ √(1 + 300 / 100) = 4: 4 · max(|δ|, 1) · ‖z‖₁ = 4 · 2 · 1, so the step is 2 / 8
+    optimiser = bounded_traces(rate=1.0, bound=2.0, decay=0.5, fall=100)
+    update, _ = optimiser.update(jnp.float32(1), jnp.float32(0), inputs=with_error(2.0), step=300)
+    assert float(update) == pytest.approx(2 / 8)
+
+
 def test_rate_is_inside_the_bound():
     # α κ max(|δ|, 1) ‖z‖₁ over all weights: 0.1 · 2 · 4 · (1 + 2 + 2) = 4, so α' = 0.1 / 4
     optimiser = bounded_traces(rate=0.1, bound=2.0, decay=0.5)

@@ -238,7 +238,7 @@ class QLearner:
         loss = jax.value_and_grad(self.loss, has_aux=True)
         (_, (metrics, inputs, value_losses)), gradient = loss(state.params, state, batch, step, random)
         optimiser = optax.with_extra_args_support(self.optimiser)
-        updates, memory = optimiser.update(gradient, state.optimiser, state.params, inputs=inputs)
+        updates, memory = optimiser.update(gradient, state.optimiser, state.params, inputs=inputs, step=step)
         replay = self.replay.update_priorities(state.replay, batch.slots, value_losses)
         params = optax.apply_updates(state.params, updates)
         return self.follow(state._replace(params=params, optimiser=memory, replay=replay), step), metrics

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from iqrl.core.agent import AgentState, LearnUniforms, QFunction, QLearner, average_rate, move_towards
-from iqrl.core.bounded_step import bounded_size
+from iqrl.core.bounded_step import bounded_size, grown_bound
 from iqrl.core.features import neighbours
 from iqrl.core.losses import huber
 from iqrl.core.networks import Params
@@ -34,6 +34,8 @@ class SparseHats(QLearner):
     rate: float = 1.0
     bound: float = 1.0
     share: float = 0.0
+    fall: int = 0
+    """T, or 0 for a constant κ"""
 
     @property
     def period(self) -> int:
@@ -118,7 +120,8 @@ class SparseHats(QLearner):
         error = transition.r_t + transition.discount_t * next_value - jnp.sum(jnp.where(taken, q, 0.0))
 
         # A unit's two hats sum to one, so that ‖∇Q‖₁ over the heads is the number of units.
-        move = error * bounded_size(self.rate, self.bound, error, shares.shape[1])
+        bound = grown_bound(self.bound, self.fall, step)
+        move = error * bounded_size(self.rate, bound, error, shares.shape[1])
         slope = jnp.sum(jnp.where(taken, theta[1] - theta[0], 0.0), axis=-1)
         trunk = jax.tree.map(lambda theta, gradient: theta + move * gradient, trunk, pull_back(slope)[0])
         moved = move * jnp.where(taken, 1.0, self.share) * shares[..., None]

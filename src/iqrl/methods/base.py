@@ -32,6 +32,7 @@ class BoundedSettings(Settings):
 
     trace_decay: float = setting(0.8, "λ of the eligibility traces", minimum=0, maximum=1)
     step_bound: float = setting(2.0, "κ: larger takes shorter steps where many weights would move", minimum=0)
+    step_fall: int = setting(0, "T: κ grows as √(1 + t / T) with the steps t; 0: it stays", minimum=0)
     bound_over: Literal["all", "heads"] = setting("all", "whose traces the bound counts: all, or those of the heads")
 
     def check(self: Any) -> None:
@@ -174,6 +175,7 @@ def in_sparse_form(run: Run, agent: QLearner) -> SparseHats:
         rate=run.learning_rate,
         bound=run.step_bound,
         share=run.share_step,
+        fall=run.step_fall,
     )
 
 
@@ -208,7 +210,7 @@ def bounded_step(run: Run) -> optax.GradientTransformation:
     next_value = losses.double_value if run.double_q else losses.max_value
     return bounded_traces(
         run.learning_rate, run.step_bound, run.gamma * run.trace_decay, heads_only=run.bound_over == "heads",
-        next_value=next_value,
+        next_value=next_value, fall=run.step_fall,
     )  # fmt: skip
 
 
