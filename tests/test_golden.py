@@ -8,17 +8,17 @@ from golden import recording
 
 from iqrl.envs.registry import TASKS
 from iqrl.experiments.study.study import catalogue
-from iqrl.methods.registry import METHODS
 
 CASES = recording.cases()
 RECORDED = json.loads(recording.FILE.read_text()).get(recording.processor())
 IDENTITIES = json.loads(recording.FILE.with_name("identities.json").read_text())
-ON_IMAGES = ("dqn images N=100", "iq-re images N=1", "rainbow-iq-re images N=100")
-WITHOUT_REPLAY = ("dqn N=1", "iq N=1", "stream-q N=1")
-LONG = {name for name in CASES if METHODS[CASES[name][1]].covered_by or "images" in name or name.endswith("N=1")}
-LEFT_OUT = set() if "IQRL_ALL_DIGESTS" in os.environ else LONG - {*ON_IMAGES, *WITHOUT_REPLAY}
-CHOSEN = [name for name in CASES if name not in LEFT_OUT]
-"""IQRL_ALL_DIGESTS=1: also methods that consist of parts of others, all images and all without replay"""
+SHORT = (
+    "dqn N=100", "iq N=1", "iq N=100", "dsom N=100", "tcnn N=100", "srnn N=100", "medqn-u N=100", "rainbow-iq N=100",
+    "stream-q N=1", "iq-re images N=1", "iq measured", "iq hosted",
+)  # fmt: skip
+CHOSEN = [name for name in CASES if name in (RECORDED or ())] if "IQRL_ALL_DIGESTS" in os.environ else SHORT
+"""IQRL_ALL_DIGESTS=1, before and after a change that should leave all bits alone: every case and every task"""
+TASKS_CHOSEN = list(TASKS) if "IQRL_ALL_DIGESTS" in os.environ else [name for name in TASKS if "/" not in name]
 
 needs_record = pytest.mark.skipif(
     RECORDED is None, reason="no digests for this kind of processor; tests/golden/recording.py records them"
@@ -33,13 +33,13 @@ def test_a_run_has_the_bits_that_it_had(name):
 
 
 @needs_record
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", TASKS_CHOSEN)
 def test_a_task_has_the_states_that_it_had(task):
     assert recording.task_digest(task) == RECORDED[f"task {task}"]["states"]
 
 
 def test_every_recorded_case_is_still_one():
-    assert RECORDED is None or set(RECORDED) == {*CASES, *(f"task {task}" for task in TASKS)}
+    assert RECORDED is None or set(RECORDED) <= {*CASES, *(f"task {task}" for task in TASKS)}
 
 
 @pytest.mark.parametrize("study", IDENTITIES)

@@ -51,15 +51,6 @@ def test_example_trains_as_the_library_does(example, monkeypatch, method, at_lea
     assert standard_errors_apart(curves[seeds:], library).max() < 5
 
 
-def test_replay_is_the_librarys(example, monkeypatch):
-    """A ring of 100 and batches of 32: the same episodes in 2000 steps, of 8 seeds in five or more, changed in one."""
-    settings = {"buffer_size": 100, "steps": 4000, "seeds": 8}
-    library = iqrl.train("CartPole-v0", "iq", period=2000, **settings).returns
-    monkeypatch.setattr(example, "draw", library_draw)
-    monkeypatch.setattr(example, "PERIOD", 2000)
-    assert np.isclose(example.train("iq", **settings)[:, 0], library[:, 0], rtol=1e-6).sum() >= 3
-
-
 def test_fall_is_an_end_and_time_limit_is_not(example):
     state = example.init(0, k=3, buffer_size=1)
     after = lambda **changed: jax.jit(example.interact)(state._replace(**changed), 0, 0.0, jnp.full(6, 0.5))
