@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from records import context_inputs, learn_uniforms
 
+import iqrl
 from iqrl.core.agent import QLearner
 from iqrl.core.bounded_step import share_between_actions
 from iqrl.core.sparse_hats import SparseHats
 from iqrl.core.types import Choice, Experience
+from iqrl.diagnostics.analysis.context_matrix import context_matrix
 from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput
 from iqrl.make_run import resolve
@@ -234,3 +236,17 @@ def test_other_methods_learn_on_local_features(features, final_state):
     state, period = final_state(run)
     assert np.asarray(period.finite).all()
     assert not np.array_equal(state.agent.average["heads"]["w"], state.agent.params["heads"]["w"])
+
+
+@pytest.mark.parametrize("weights", ["acting", "learned"])
+def test_interference_of_either_weights_is_measured(weights):
+    settings = {"steps": 600, "period": 300, "seeds": 1, "measure_every": 20, "hidden": (8,)}
+    metrics = iqrl.train("CartPole-v1", "local-q", measure_weights=weights, **settings).metrics
+    assert np.isfinite(metrics["aei"].to_numpy()).all()
+    assert (metrics["squared_td_error"] > 0).all()
+
+
+def test_a_context_matrix_is_made_of_the_plain_form():
+    result = iqrl.train("CartPole-v1", "local-q", steps=600, seeds=1, hidden=(8,))
+    matrix = context_matrix(result, updates=5, settle=5, count=200)
+    assert np.isfinite(matrix.change).any()

@@ -74,13 +74,14 @@ class SparseHats(QLearner):
         return state._replace(params=live, average=average, target=target, optimiser=self.optimiser.init(live))
 
     def live(self, state: AgentState) -> QFunction:
-        return super().live(self.dense(state))
+        return self.dense(state).q_function
 
     def acting(self, state: AgentState) -> QFunction:
         return super().acting(self.dense(state))
 
     def target_of(self, state: AgentState) -> QFunction:
-        return super().target_of(self.dense(state))
+        dense = self.dense(state)
+        return dense.target if self.target_average else dense.q_function
 
     # Acting
 

@@ -97,8 +97,9 @@ def context_matrix(
         match_contexts(experience, k) if own else cluster_states(experience.states, result.task, contexts, seed)
     )
     training = _plan_training(result, updates, settle, seed)
+    states = jax.vmap(as_q_learner(result.agent).dense)(result.agent_state)
     measure = jax.jit(partial(jax.lax.map, lambda given: _measure_seed(training, numbers.shape[1], *given)))
-    loss, counts = map(np.asarray, measure((result.agent_state, experience.rows, labels)))
+    loss, counts = map(np.asarray, measure((states, experience.rows, labels)))
     change, before = _compare_losses(loss, counts)
     return ContextMatrix(change=change, loss_before=before, counts=counts, numbers=numbers, own=own)
 
@@ -169,7 +170,7 @@ def prepare_agent(result: Result) -> QLearner:
 
 def fix_target(state: AgentState) -> AgentState:
     """θ⁻ <- θ, and nothing stored."""
-    return state._replace(target=state.q_function, replay=(), cache=())
+    return state._replace(target=state.q_function, replay=(), cache=(), average=())
 
 
 def train_on(
