@@ -142,7 +142,12 @@ def test_one_step_by_hand():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"step_fall": 100}, {"act_average": 0.0}, {"target_average": 0.03}, {"act_average": 0.4, "bins": 40}],
+    [
+        {"step_fall": 100, "trunk_step": 0.3},
+        {"act_average": 0.0},
+        {"target_average": 0.03},
+        {"act_average": 0.4, "bins": 40},
+    ],
     ids=str,
 )
 def test_the_sparse_form_equals_the_dense_one(settings):

@@ -55,6 +55,15 @@ def test_bound_grows_with_the_root_of_the_steps():
     assert float(update) == pytest.approx(2 / 8)
 
 
+def test_the_trunk_takes_a_share_of_the_step_of_the_heads():
+    # ‖z‖₁ of the heads alone is 2: κ · 1 · 2 = 4, so the heads get 1 / 4 and the trunk a half of that
+    optimiser = bounded_traces(rate=1.0, bound=2.0, decay=0.5, heads_only=True, trunk=0.5)
+    gradient = {"heads": jnp.array([1.0, -1.0]), "trunk": jnp.array([8.0])}
+    update, _ = optimiser.update(gradient, optimiser.init(gradient), inputs=with_error(1.0))
+    np.testing.assert_allclose(update["heads"], [0.25, -0.25])
+    np.testing.assert_allclose(update["trunk"], [1.0])
+
+
 def test_rate_is_inside_the_bound():
     # α κ max(|δ|, 1) ‖z‖₁ over all weights: 0.1 · 2 · 4 · (1 + 2 + 2) = 4, so α' = 0.1 / 4
     optimiser = bounded_traces(rate=0.1, bound=2.0, decay=0.5)

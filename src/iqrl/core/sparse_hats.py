@@ -36,6 +36,7 @@ class SparseHats(QLearner):
     share: float = 0.0
     fall: int = 0
     """T, or 0 for a constant κ"""
+    trunk_share: float = 1.0
 
     @property
     def period(self) -> int:
@@ -124,7 +125,8 @@ class SparseHats(QLearner):
         bound = grown_bound(self.bound, self.fall, step)
         move = error * bounded_size(self.rate, bound, error, shares.shape[1])
         slope = jnp.sum(jnp.where(taken, theta[1] - theta[0], 0.0), axis=-1)
-        trunk = jax.tree.map(lambda theta, gradient: theta + move * gradient, trunk, pull_back(slope)[0])
+        of_trunk = self.trunk_share * move
+        trunk = jax.tree.map(lambda theta, gradient: theta + of_trunk * gradient, trunk, pull_back(slope)[0])
         moved = move * jnp.where(taken, 1.0, self.share) * shares[..., None]
         state = self._follow_sparsely(state, active, moved, step)
         params = trunk | {"heads": write(state.params["heads"], active, theta + moved)}

@@ -33,6 +33,7 @@ class BoundedSettings(Settings):
     trace_decay: float = setting(0.8, "λ of the eligibility traces", minimum=0, maximum=1)
     step_bound: float = setting(2.0, "κ: larger takes shorter steps where many weights would move", minimum=0)
     step_fall: int = setting(0, "T: κ grows as √(1 + t / T) with the steps t; 0: it stays", minimum=0)
+    trunk_step: float = setting(1.0, "share of the step that the weights before the heads take", minimum=0)
     bound_over: Literal["all", "heads"] = setting("all", "whose traces the bound counts: all, or those of the heads")
 
     def check(self: Any) -> None:
@@ -176,6 +177,7 @@ def in_sparse_form(run: Run, agent: QLearner) -> SparseHats:
         bound=run.step_bound,
         share=run.share_step,
         fall=run.step_fall,
+        trunk_share=run.trunk_step,
     )
 
 
@@ -210,7 +212,7 @@ def bounded_step(run: Run) -> optax.GradientTransformation:
     next_value = losses.double_value if run.double_q else losses.max_value
     return bounded_traces(
         run.learning_rate, run.step_bound, run.gamma * run.trace_decay, heads_only=run.bound_over == "heads",
-        next_value=next_value, fall=run.step_fall,
+        next_value=next_value, fall=run.step_fall, trunk=run.trunk_step,
     )  # fmt: skip
 
 
