@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+LONGEST, LONGEST_VALUE = 480, 80
+"""characters of a message, and of a value that it quotes"""
 
 
 class BadInput(ValueError):
@@ -24,8 +28,38 @@ class RunFailed(RuntimeError):
 
 def unknown(kind: str, name: str, valid: Iterable[str], also: Iterable[str] = ()) -> BadInput:
     """A sentence naming the nearest valid name, or all of them, but for those of `also`, when none is near."""
-    names = sorted(valid)
+    names, name = sorted(valid), shorten(str(name), LONGEST_VALUE)
     by_lowercase = {candidate.lower(): candidate for candidate in (*also, *names)}
     near = difflib.get_close_matches(name.lower(), by_lowercase, n=1, cutoff=0.5)
     hint = f"did you mean {by_lowercase[near[0]]}?" if near else f"choose from {', '.join(names)}."
     return BadInput(f"unknown {kind} {name!r}; {hint}")
+
+
+def shown(value: Any) -> str:
+    """A value in a message, short whatever it is.
+
+    >>> shown([1, 2]), len(shown("x" * 100_000)), shown(10**5000)
+    ('[1, 2]', 80, 'an integer of 16,610 bits')
+    """
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        return shorten(repr(value), LONGEST_VALUE)
+    except Exception:  # of an object of the user's own, or of one that is nested too deeply
+        return type(value).__name__
+
+
+def shorten(text: str, longest: int) -> str:
+    """Its beginning and its end.
+
+    >>> shorten("abcdefghijkl", 9)
+    'abcd…ijkl'
+    """
+    half = (longest - 1) // 2
+    return text if len(text) <= longest else f"{text[: longest - 1 - half]}…{text[len(text) - half :]}"
+
+
+def one_line(message: object) -> str:
+    """A message as it is printed: one line, not too long, nothing in it that a terminal would obey."""
+    text = "".join(character if character.isprintable() else " " for character in str(message))
+    return shorten(" ".join(text.split()), LONGEST)

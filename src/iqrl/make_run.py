@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import keyword
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from iqrl.envs.base import Task, TaskEntry
 from iqrl.envs.registry import TASK_GROUPS, find_task, groups_of_task, task_of
-from iqrl.errors import BadInput, unknown
+from iqrl.errors import BadInput, shown, unknown
 from iqrl.methods.base import Method
 from iqrl.methods.registry import METHODS, find_method
-from iqrl.plugins import name_of
+from iqrl.plugins import name_of, trust
 from iqrl.settings import (
     COMMON,
     Measuring,
@@ -29,10 +31,21 @@ from iqrl.settings import (
 
 Named = str | Callable
 """a name, or a class or function of the user's own at the top of a module"""
+NAME = re.compile(r"[\w./:+-]{1,200}")
+"""what a task or a method may be called"""
 
 
 def resolve(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:
-    """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given."""
+    """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given.
+
+    A task or method of the user's own is imported: whoever calls this names it.
+    """
+    trust(name for name in (name_of(task), name_of(method)) if ":" in name)
+    return resolve_names(task, method, preset, **settings)
+
+
+def resolve_names(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:
+    """The same for names that stand in a file; what is not trusted is not imported."""
     task_name, method_name = name_of(task), name_of(method)
     entry, found = find_task(task_name), find_method(method_name)
     check_names(settings, (*entry.settings, *found.settings))
@@ -58,8 +71,9 @@ def resolve(task: Named, method: Named, preset: str | None = None, **settings: A
 def read_run(config: Mapping[str, Any]) -> Run:
     """A run from its saved settings. A task or method of the user's own is not imported for it."""
     task, method = config["task"], config["method"]
-    if not isinstance(task, str) or not isinstance(method, str):
-        raise BadInput(f"task and method must be names, not {task!r} and {method!r}.")
+    for name in (task, method):
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise BadInput(f"task and method must be names, not {shown(name)}.")
     plugin = ":" in task or ":" in method
     groups = () if ":" in method else find_method(method).settings
     groups += () if ":" in task else groups_of_task(task)
@@ -81,6 +95,9 @@ def _groups_in(values: Mapping[str, Any]) -> tuple[type[Settings], ...]:
 
 
 def _unchecked(values: Mapping[str, Any]) -> type[Settings]:
+    for name in values:
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or hasattr(Run, name):
+            raise BadInput(f"{shown(name)} is not a name that a setting can have.")
     as_field = lambda value: dataclasses.field(default=tuple(value) if isinstance(value, list) else value)
     fields = {name: as_field(value) for name, value in values.items()}
     return type("OwnSettings", (Settings,), {"__annotations__": dict.fromkeys(values, Any), **fields})
@@ -94,7 +111,7 @@ def _refuse_unused(others: Mapping[str, Any]) -> None:
             raise unknown("setting", name, [*settings_of((*COMMON, *_declared())), "task", "method"])
         default = declared[name].default
         if value != (list(default) if isinstance(default, tuple) else default):
-            raise BadInput(f"{name} is {value}, and the run has no such setting.")
+            raise BadInput(f"{name} is {shown(value)}, and the run has no such setting.")
 
 
 # Which settings there are
@@ -148,8 +165,8 @@ PAPER_GAMMA = 0.995
 def _preset(preset: str | None, name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     if preset is None:
         return {}
-    if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise unknown("preset", preset if isinstance(preset, str) else shown(preset), PRESETS)
     return PRESETS[preset](name, method, task, given)
 
 

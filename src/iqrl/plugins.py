@@ -1,19 +1,33 @@
-"""Objects of the user's own, named `module:attribute`."""
+"""Objects of the user's own, named `module:attribute`, and which of them may be loaded.
+
+A name that the user gives is loaded. A name that stands in a directory is loaded if this installation made the
+directory, which its mark says, or if the user trusts the module: `--trust MODULE`, `IQRL_TRUST=MODULE`. Nothing else
+is imported, whoever wrote it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import hmac
 import importlib
 import importlib.util
+import os
+import secrets
 import sys
 import traceback
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from iqrl.errors import BadInput
+from iqrl.files import read_bytes
 
 PACKAGE = str(Path(__file__).parent)
+VARIABLE = "IQRL_TRUST"
+"""modules that are trusted, with commas between them"""
 
 
 def name_of(given: Any) -> str:
@@ -31,6 +45,75 @@ def name_of(given: Any) -> str:
     return f"{module}:{attribute}"
 
 
+# Trust
+
+
+class Untrusted(BadInput):
+    """A name stands in a directory, and nobody said that its module may be imported."""
+
+    def __init__(self, name: str):
+        self.module = name.partition(":")[0]
+        super().__init__(
+            f"{name} is code of whoever made this directory, and was not imported; if you know the module, say "
+            f"--trust {self.module}, or set {VARIABLE}={self.module}."
+        )
+
+
+_trusted: set[str] = set()
+"""modules, in this process"""
+
+
+def trust(modules: Iterable[str]) -> None:
+    """From now on these may be imported: modules, or names of the form module:attribute."""
+    _trusted.update(each.partition(":")[0] for each in modules)
+
+
+def is_trusted(name: str) -> bool:
+    module, _, attribute = name.partition(":")
+    if module == "gymnasium" and attribute and not attribute.isidentifier():
+        return True  # an environment of its registry, which is part of what iqrl stands on
+    given = os.environ.get(VARIABLE, "").split(",")
+    return any(module == each or module.startswith(f"{each}.") for each in (*_trusted, *given) if each)
+
+
+def is_plugin(name: str) -> bool:
+    """Whether the name is that of code which iqrl does not bring along."""
+    module, colon, attribute = name.partition(":")
+    return bool(colon) and not (module == "gymnasium" and not attribute.isidentifier())
+
+
+def mark_of(*names: str) -> str:
+    """What says that this installation made a directory whose run has these names; empty where none is a plug-in."""
+    if not any(map(is_plugin, names)):
+        return ""
+    text = "\n".join(f"{name} {source_of(name)}" for name in sorted(set(names)))
+    return hmac.new(_key(), text.encode(), hashlib.sha256).hexdigest() if _key() else ""
+
+
+def trust_marked(mark: Any, *names: str) -> None:
+    """Trust the names of a directory that this installation made of the same source files."""
+    if isinstance(mark, str) and mark and hmac.compare_digest(mark.encode(), mark_of(*names).encode()):
+        trust(names)
+
+
+def _key() -> bytes:
+    """A secret of this installation, kept outside all runs; empty where none can be kept."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    path = state / "iqrl" / "key"
+    with contextlib.suppress(OSError, BadInput, RuntimeError):
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with contextlib.suppress(FileExistsError):
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(secrets.token_bytes(32))
+        return read_bytes(path)
+    return b""
+
+
+# Loading
+
+
 def load_attribute(name: str) -> Any:
     """The attribute of a module found from the current directory or the installed packages."""
     module, attribute = load_module(name), name.partition(":")[2]
@@ -40,10 +123,14 @@ def load_attribute(name: str) -> Any:
 
 
 def load_module(name: str) -> ModuleType:
-    """The module of `module:attribute`."""
+    """The module of `module:attribute`, if it is trusted."""
     module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
+    if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
         raise BadInput(f"{name!r} is not a name of the form module:attribute.")
+    if module_name.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
+        raise BadInput(f"{module_name!r} is a module of Python itself, and has no tasks or methods.")
+    if not is_trusted(name):
+        raise Untrusted(name)
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -52,18 +139,21 @@ def load_module(name: str) -> ModuleType:
         raise BadInput(
             f"cannot import {module_name!r} for {name!r}: {error}; run from the folder that holds it."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"importing {module_name!r} failed with {in_a_sentence(error)}.") from error
 
 
-def in_a_sentence(error: Exception) -> str:
+def in_a_sentence(error: BaseException) -> str:
     """What went wrong in the user's code, and where."""
-    lines = str(error).strip().splitlines()
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # the user's own, too
+        lines = []
     frames = traceback.extract_tb(error.__traceback__)
     others = ("site-packages", "<frozen", PACKAGE)
     own = [frame for frame in frames if not any(part in frame.filename for part in others)]
     where = f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-    return f"{type(error).__name__}{where}: {lines[0].rstrip('.') if lines else ''}"
+    return f"{type(error).__name__}{where}: {lines[0].rstrip('.')[:300] if lines else ''}"
 
 
 def source_of(name: str) -> str:
@@ -78,6 +168,23 @@ def _file_of(module_name: str) -> Path | None:
     if module_name == "__main__":  # which has no spec; and in a notebook no file
         path = getattr(sys.modules["__main__"], "__file__", None)
     else:
-        spec = importlib.util.find_spec(module_name)
+        spec = find_without_import(module_name)
         path = spec.origin if spec else None
     return Path(path) if path else None
+
+
+def find_without_import(module_name: str) -> ModuleSpec | None:
+    """Where a module is. `importlib.util.find_spec` would import the packages that it is in."""
+    top, *inner = module_name.split(".")
+    if not all(part.isidentifier() for part in (top, *inner)):
+        return None
+    try:
+        loaded = getattr(sys.modules.get(module_name), "__spec__", None)
+        spec = loaded or PathFinder.find_spec(top, ["", *sys.path]) or importlib.util.find_spec(top)
+        name = top
+        for part in [] if loaded else inner:
+            name = f"{name}.{part}"
+            spec = PathFinder.find_spec(name, spec.submodule_search_locations) if spec else None
+    except (ImportError, ValueError, AttributeError):
+        return None
+    return spec

@@ -21,12 +21,14 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from iqrl.errors import BadInput, unknown
+from iqrl.errors import BadInput, shown, unknown
 from iqrl.plugins import source_of
 
 REQUIRED = dataclasses.MISSING
 LARGEST = 2**31 - 1
-"""steps are counted in 32 bits"""
+"""whole numbers are counted in 32 bits"""
+LARGEST_REAL = 3.4e38
+"""real numbers are computed in 32 bits"""
 
 
 def setting(
@@ -282,7 +284,10 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
     def identity(self) -> str:
         """Eight hexadecimal digits made of all that decides the trajectory: the settings but for how far to go, and
         the source of a task or method of the user's own. What is at its default is left out, so that a run keeps
-        its name when settings are added to the library."""
+        its name when settings are added to the library. A run that is read from a study has the one it was made with:
+        the file of a task of somebody's own may not be here."""
+        if recorded := self.__dict__.get("recorded_identity"):
+            return recorded
         defaults = {field.name: field.default for field in dataclasses.fields(self)} | {"steps": self.steps}
         values = dataclasses.asdict(self)
         settings = {name: values[name] for name in values if values[name] != defaults[name]}
@@ -364,12 +369,13 @@ def check_value(field: dataclasses.Field, hint: Any, value: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
     if is_union(hint):
         hint, alternative = typing.get_args(hint)
-        if (value is None and alternative is type(None)) or value in typing.get_args(alternative):
+        if (value is None and alternative is type(None)) or _is_one_of(value, typing.get_args(alternative)):
             return value
     origin = typing.get_origin(hint)
     if origin is Literal:
-        if value not in typing.get_args(hint):
-            raise unknown(name, str(value), typing.get_args(hint))
+        if not _is_one_of(value, typing.get_args(hint)):
+            given = value if isinstance(value, str) else shown(value)
+            raise unknown(name, given, typing.get_args(hint))
         return value
     if origin is tuple:
         values = value if isinstance(value, (list, tuple)) else (value,)
@@ -378,7 +384,7 @@ def check_value(field: dataclasses.Field, hint: Any, value: Any) -> Any:
         return tuple(_number(field, typing.get_args(hint)[0], item) for item in values)
     if hint is bool or hint is str:
         if not isinstance(value, hint):
-            raise BadInput(f"{name} must be {'true or false' if hint is bool else 'text'}, got {value!r}.")
+            raise BadInput(f"{name} must be {'true or false' if hint is bool else 'text'}, got {shown(value)}.")
         return value
     return _number(field, hint, value)
 
@@ -391,13 +397,23 @@ BOUNDS = (
 
 def _number(field: dataclasses.Field, kind: type, value: Any) -> Any:
     name = field.name
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise BadInput(f"{name} must be a finite number, got {value!r}.")
-    whole = float(value).is_integer()
-    if kind is int and not whole:
-        raise BadInput(f"{name} must be a whole number, got {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not _is_finite(value):
+        raise BadInput(f"{name} must be a finite number, got {shown(value)}.")
+    if kind is int and value != int(value):
+        raise BadInput(f"{name} must be a whole number, got {shown(value)}.")
     for bound, holds, words in BOUNDS:
         limit = field.metadata.get(bound)
         if limit is not None and not holds(value, limit):
-            raise BadInput(f"{name} must be {words} {limit}, got {value}.")
+            raise BadInput(f"{name} must be {words} {limit}, got {shown(value)}.")
+    largest = LARGEST if kind is int else LARGEST_REAL
+    if not -largest <= value <= largest:
+        raise BadInput(f"{name} must be at most {largest}, got {shown(value)}.")
     return kind(value)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _is_one_of(value: Any, choices: tuple[Any, ...]) -> bool:
+    return isinstance(value, str) and value in choices

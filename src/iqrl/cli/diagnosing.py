@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from iqrl.cli.flags import add_json, add_run, add_runs, decimal, whole
+from iqrl.cli.flags import add_json, add_run, add_runs, decimal, file_path, whole
 from iqrl.cli.output import make_directory, text_stream, write_text
 from iqrl.errors import BadInput
 
@@ -26,7 +26,7 @@ def add_interference(commands: Any) -> None:
     parser.set_defaults(command=interference)
     add_runs(parser)
     parser.add_argument(
-        "--out", type=Path, default=Path("interference"), help="directory of the figures (default: interference)"
+        "--out", type=file_path, default=Path("interference"), help="directory of the figures (default: interference)"
     )
     parser.add_argument(
         "--matrix", action="store_true", help="train the agents on one context and measure the losses of all contexts"
@@ -86,7 +86,7 @@ def add_explain(commands: Any) -> None:
         default=0.25,
         help="a fall is a loss of this share of the range of returns (default: 0.25)",
     )
-    parser.add_argument("--out", type=Path, help="the page to write (default: explain.md in RUN)")
+    parser.add_argument("--out", type=file_path, help="the page to write (default: explain.md in RUN)")
 
 
 def explain(options: argparse.Namespace) -> None:
@@ -94,7 +94,7 @@ def explain(options: argparse.Namespace) -> None:
     from iqrl.training.run_directory import RunStore
 
     store = RunStore.open(options.run)
-    page = page_of(store.run, store.metrics(), options.drop)
+    page = page_of(store.run, store.curves(), options.drop)
     write_text(options.out or store.path / "explain.md", page)
     print(page, end="")
 

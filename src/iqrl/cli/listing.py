@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from iqrl.cli.flags import file_path
+
 
 def add_list(commands: Any) -> None:
     parser = commands.add_parser("list", help="list tasks, methods and runs")
     parser.set_defaults(command=list_all)
     parser.add_argument("what", nargs="?", choices=SECTIONS, help="list only these")
-    parser.add_argument("--dir", type=Path, default=Path("runs"), help="directory of the runs (default: runs)")
+    parser.add_argument("--dir", type=file_path, default=Path("runs"), help="directory of the runs (default: runs)")
 
 
 def list_all(options: argparse.Namespace) -> None:

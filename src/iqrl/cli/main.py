@@ -7,27 +7,33 @@ that runs it. Nothing heavy is imported before a command runs, so help and error
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, NoReturn
 
 from iqrl import __version__
+from iqrl.cli.checking import add_check
 from iqrl.cli.diagnosing import add_cost, add_explain, add_interference
 from iqrl.cli.listing import add_list
 from iqrl.cli.reproducing import add_paper
 from iqrl.cli.settings import setting_groups
 from iqrl.cli.studies import add_report, add_study
 from iqrl.cli.training import add_demo, add_evaluate, add_plot, add_resume, add_train
-from iqrl.errors import BadInput, RunFailed, unknown
+from iqrl.errors import BadInput, RunFailed, one_line, shown, unknown
+from iqrl.files import why
+from iqrl.plugins import in_a_sentence, trust
 from iqrl.settings import COMMON
 
 COMMANDS = (
     add_resume, add_evaluate, add_plot, add_demo,
     add_interference, add_explain, add_cost,
     add_study, add_report, add_paper,
-    add_list,
+    add_list, add_check,
 )  # fmt: skip
 """all but `train`, whose flags depend on its method and task"""
 
@@ -53,8 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     # Nothing needs saving before training starts, and JAX does not expect an interrupted import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _write_what_the_terminal_can()
+    warnings.showwarning = show_warning
     try:
-        run(parse(sys.argv[1:] if arguments is None else arguments))
+        with no_traceback():
+            options = parse(sys.argv[1:] if arguments is None else arguments)
+        with no_traceback():
+            run_to_end(options)
         return DONE
     except BadInput as error:
         return report_error(error, BAD_INPUT)
@@ -63,12 +74,76 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         return report_error(str(error) or "stopped at once", INTERRUPTED)
     except BrokenPipeError:  # of a pager that was closed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
         return DONE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return report_error(f"{where}{why(error)}.", FAILED)
+    except MemoryError:
+        return report_error("there is not enough memory for this.", FAILED)
+
+
+def run_to_end(options: argparse.Namespace) -> None:
+    """The command, and all that it printed written."""
+    try:
+        run(options)
+        sys.stdout.flush()
+    except SystemExit as error:  # of code of the user's own: commands return
+        raise RunFailed(f"a task or method of your own ended the command with {in_a_sentence(error)}.") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None and not _can_flush():
+            _close_stdout()
+            raise RunFailed(f"cannot write to the standard output: {why(error)}.") from error
+        raise
+
+
+@contextlib.contextmanager
+def no_traceback() -> Generator[None]:
+    """What nobody foresaw is a sentence too."""
+    try:
+        yield
+    except (BadInput, RunFailed, OSError, MemoryError):
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        raise RunFailed(
+            f"a mistake in iqrl: {in_a_sentence(error)}; please report it; {TRACEBACK}=1 shows where it is."
+        ) from error
+
+
+TRACEBACK = "IQRL_TRACEBACK"
+"""set it to see where a mistake in iqrl is"""
+
+
+def _can_flush() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
+
+
+def _close_stdout() -> None:
+    """Python would try to write the rest once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_what_the_terminal_can() -> None:
+    """A terminal that has no γ shows a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def show_warning(message: Warning | str, *place: Any) -> None:
+    print(f"iqrl: {one_line(message)}", file=sys.stderr)
 
 
 def report_error(message: object, code: int) -> int:
-    print(f"iqrl: {message}", file=sys.stderr)
+    print(f"iqrl: {one_line(message)}", file=sys.stderr)
     return code
 
 
@@ -81,7 +156,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if rest and rest[0].startswith("-"):
         raise unknown("argument", rest[0], options.parser.flags)
     if rest:
-        raise BadInput(f"unexpected argument {rest[0]!r}; see {options.parser.prog} --help.")
+        raise BadInput(f"unexpected argument {shown(rest[0])}; see {options.parser.prog} --help.")
     return options
 
 
@@ -105,6 +180,7 @@ def run(options: argparse.Namespace) -> None:
     import polars  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    trust(getattr(options, "trust", ()))
     if getattr(options, "device", None):
         from iqrl.training.devices import choose_device
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from iqrl.errors import BadInput
+from iqrl.files import make_directories, write_whole, writing
 
 
 def text_stream(options: argparse.Namespace) -> TextIO:
@@ -16,17 +16,10 @@ def text_stream(options: argparse.Namespace) -> TextIO:
 
 
 def write_text(path: Path, text: str) -> None:
-    from iqrl.training.checkpoint import write_whole
-
-    try:
+    with writing(path):
         write_whole(path, text.encode())
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
     print(f"written to {path}", file=sys.stderr)
 
 
 def make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot write to {path}: {error.strerror}.") from error
+    make_directories(path)

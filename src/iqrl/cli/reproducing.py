@@ -7,22 +7,25 @@ import json
 from pathlib import Path
 from typing import Any
 
-from iqrl.cli.flags import add_json
+from iqrl.cli.flags import add_json, add_trust, file_path
 from iqrl.cli.output import text_stream, write_text
 
 
 def add_paper(commands: Any) -> None:
     parser = commands.add_parser("paper", help="the paper's Atari tables, computed again from its authors' curves")
     parser.set_defaults(command=paper)
-    parser.add_argument("path", type=Path, metavar="PATH", help="a clone of the authors' repository, or an .npz file")
+    parser.add_argument(
+        "path", type=file_path, metavar="PATH", help="a clone of the authors' repository, or an .npz file"
+    )
     parser.add_argument(
         "--beside",
-        type=Path,
+        type=file_path,
         metavar="STUDY",
         help="compare the Atari runs of a study with the authors'; no page",
     )
-    parser.add_argument("--out", type=Path, default=Path("paper.md"), help="the page to write (default: paper.md)")
+    parser.add_argument("--out", type=file_path, default=Path("paper.md"), help="the page to write (default: paper.md)")
     add_json(parser, "the numbers")
+    add_trust(parser)
 
 
 def paper(options: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from iqrl.cli.flags import decimal, whole
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, shown
+from iqrl.files import parse_json, read_text
+from iqrl.plugins import trust
 from iqrl.settings import COMMON, REQUIRED, fields_of, is_union, settings_of, types_of
 
 NAMES = ("task", "method", "preset")
@@ -29,7 +30,7 @@ class Request(NamedTuple):
 
 def read_request(options: argparse.Namespace) -> Request:
     """The settings of the file, and those of the flags over them."""
-    content = read_file(options.config) if options.config else {}
+    content, tables = read_file(options.config) if options.config else File({}, ())
     given = {name: value for name, value in vars(options).items() if value is not None}
     names: dict[str, Any] = {"method": "iq", "preset": None} | _select(content, *NAMES) | _select(given, *NAMES)
     if "task" not in names:
@@ -37,8 +38,9 @@ def read_request(options: argparse.Namespace) -> Request:
 
     from iqrl.make_run import groups_for
 
+    trust(name for name in (names["task"], names["method"]) if ":" in name)
     groups = groups_for(names["task"], names["method"])
-    settings = check_file(content, groups, options.config) | _select(given, *settings_of(groups))
+    settings = check_file(content, tables, groups, options.config) | _select(given, *settings_of(groups))
     return Request(**names, settings=settings)
 
 
@@ -58,10 +60,12 @@ def setting_groups(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
 
     from iqrl.make_run import groups_for
 
-    named = _select(read_file(options.config), "task", "method") if options.config else {}
+    named = _select(read_file(options.config).settings, "task", "method") if options.config else {}
     # The value of a flag that is not known yet may stand where the task is looked for.
     own_tasks = [name for name in (options.task, *rest, named.get("task")) if name is not None and ":" in name]
-    return groups_for(own_tasks[0] if own_tasks else None, options.method or named.get("method"))
+    method = options.method or named.get("method")
+    trust(name for name in (*own_tasks[:1], method or "") if ":" in name)
+    return groups_for(own_tasks[0] if own_tasks else None, method)
 
 
 def add_settings(parser: argparse.ArgumentParser, groups: Iterable[type]) -> None:
@@ -117,31 +121,44 @@ def _whole_or(name: str) -> Callable[[str], int | str]:
 # Files
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """Names and values of a TOML or JSON file. Tables only group settings; their names do not matter."""
-    kind = "JSON" if path.suffix == ".json" else "TOML"
-    try:
-        text = path.read_text()
-        content = json.loads(text) if kind == "JSON" else tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    except ValueError as error:
-        raise BadInput(f"{path} is not valid {kind}: {error}.") from error
-    if not isinstance(content, dict):
-        raise BadInput(f"{path} must hold names and values.")
+class File(NamedTuple):
+    settings: dict[str, Any]
+    tables: tuple[str, ...]
+    """names of tables, which only group settings"""
+
+
+def read_file(path: Path) -> File:
+    """Names and values of a TOML or JSON file."""
+    text = read_text(path)
+    if path.suffix == ".json":
+        content = parse_json(path, text.encode())
+    else:
+        try:
+            content = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{path} is not valid TOML: {error}.") from error
     if isinstance(content.get("config"), dict):  # a run.json is a config file too, with every default in it
-        return _drop_defaults(content["config"])
-    settings: dict[str, Any] = {}
-    for name, value in content.items():
-        settings |= value if isinstance(value, dict) else {name: value}
-    return {name: value for name, value in settings.items() if value is not None}
+        read = File(_drop_defaults(path, content["config"]), ())
+    else:
+        tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+        settings = {name: value for name, value in content.items() if name not in tables}
+        for table in tables.values():
+            settings |= table
+        read = File({name: value for name, value in settings.items() if value is not None}, tuple(tables))
+    for name, value in _select(read.settings, *NAMES).items():
+        if not isinstance(value, str):
+            raise BadInput(f"in {path}: {name} must be text, got {shown(value)}.")
+    return read
 
 
-def check_file(content: Mapping[str, Any], groups: Iterable[type], path: Path) -> dict[str, Any]:
+def check_file(content: Mapping[str, Any], tables: Iterable[str], groups: Iterable[type], path: Path) -> dict[str, Any]:
     """The settings of a file, each in its declared type and range."""
     from iqrl.make_run import check_names, check_settings
 
     settings = {name: value for name, value in content.items() if name not in NAMES}
+    for name in tables:
+        if name in (*NAMES, *settings_of(groups)):
+            raise BadInput(f"in {path}: {name} is a setting, and must have a value instead of a table.")
     try:
         check_names(settings, groups)
         return check_settings(settings, groups)
@@ -153,11 +170,15 @@ def _select(content: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: content[name] for name in names if name in content}
 
 
-def _drop_defaults(config: dict[str, Any]) -> dict[str, Any]:
+def _drop_defaults(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """The settings of a run that differ from the defaults of its method."""
     from iqrl.make_run import groups_for
     from iqrl.methods.registry import find_method
 
+    names = [config.get(name) for name in ("task", "method")]
+    if not all(isinstance(name, str) for name in names):
+        raise BadInput(f"in {path}: task and method must be names, got {shown(names)}.")
+    trust(name for name in names if ":" in name)
     method = find_method(config["method"])
     defaults = {
         name: field.default for name, field in settings_of(groups_for(config["task"], config["method"])).items()

@@ -8,9 +8,10 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iqrl.cli.flags import add_device, whole
+from iqrl.cli.flags import add_device, add_trust, file_path, whole
 from iqrl.cli.output import write_text
 from iqrl.errors import BadInput, RunFailed
+from iqrl.plugins import trust
 
 if TYPE_CHECKING:
     from iqrl.experiments.executors.base import Executor
@@ -33,6 +34,7 @@ def add_list(actions: Any) -> None:
     parser = actions.add_parser("list", help="list the studies and the time that each takes on this machine")
     parser.set_defaults(command=list_studies)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help="only these; a name, or a .toml file of your own")
+    add_trust(parser)
 
 
 def list_studies(options: argparse.Namespace) -> None:
@@ -50,7 +52,7 @@ def add_run(actions: Any) -> None:
     parser = actions.add_parser("run", help="run a study, or continue it")
     parser.set_defaults(command=run_study)
     parser.add_argument("study", metavar="STUDY", help="a name of iqrl study list, or a .toml file of your own")
-    parser.add_argument("--out", type=Path, help="directory of the study (default: studies/NAME)")
+    parser.add_argument("--out", type=file_path, help="directory of the study (default: studies/NAME)")
     parser.add_argument("--workers", type=whole, help="runs at a time (default: one per core)")
     parser.add_argument("--executor", default="local", help="local (default) or ray")
     parser.add_argument(
@@ -66,10 +68,11 @@ def add_run(actions: Any) -> None:
         help="other settings of every run, such as gamma=0.99",
     )  # fmt: skip
     parser.add_argument(
-        "--reuse", type=Path, nargs="+", default=[], metavar="DIR",
+        "--reuse", type=file_path, nargs="+", default=[], metavar="DIR",
         help="directories of other studies: copy the runs that they have finished",
     )  # fmt: skip
     add_device(parser)
+    add_trust(parser)
     parser.add_argument("--no-report", action="store_true", help="do not write a report at the end")
 
 
@@ -82,6 +85,7 @@ def run_study(options: argparse.Namespace) -> None:
 
     changes = {name: value for name, value in (("seeds", options.seeds), ("steps", options.steps)) if value is not None}
     study = find_study(options.study).with_settings(changes | dict(options.set))
+    trust(study.plugins)  # the user's own file names them
     number, count = options.part or (1, 1)
     chosen = list(study.runs.values())[number - 1 :: count]
     directory = StudyDirectory.create(options.out or Path("studies") / study.name, study)
@@ -101,7 +105,7 @@ def run_study(options: argparse.Namespace) -> None:
 
 def part(text: str) -> tuple[int, int]:
     try:
-        number, count = map(int, text.split("/"))
+        number, count = map(int, text[:40].split("/"))
         if 1 <= number <= count:
             return number, count
     except ValueError:
@@ -115,7 +119,7 @@ def assignment(text: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as gamma=0.99")
     try:
         return name, tomllib.loads(f"value = {value}")["value"]
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 
@@ -129,14 +133,15 @@ def _make_executor(options: argparse.Namespace, path: Path) -> Executor:
     if options.executor == "ray":
         from iqrl.experiments.executors.ray_cluster import RayExecutor
 
-        return RayExecutor(options.address, options.workers)
+        return RayExecutor(options.address, options.workers, trusted=options.address in options.trust)
     raise BadInput(f"unknown executor {options.executor!r}; choose from local, ray.")
 
 
 def add_status(actions: Any) -> None:
     parser = actions.add_parser("status", help="which runs of a study are finished, running or failed")
     parser.set_defaults(command=print_status)
-    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of the study")
+    parser.add_argument("directory", type=file_path, metavar="DIR", help="directory of the study")
+    add_trust(parser)
 
 
 def print_status(options: argparse.Namespace) -> None:
@@ -149,8 +154,11 @@ def print_status(options: argparse.Namespace) -> None:
 def add_export(actions: Any) -> None:
     parser = actions.add_parser("export", help="write the curves as one table with a manifest; merge directories")
     parser.set_defaults(command=export_study)
-    parser.add_argument("directories", type=Path, nargs="+", metavar="DIR", help="directories of one study, or exports")
-    parser.add_argument("--out", type=Path, required=True, help="directory to write")
+    parser.add_argument(
+        "directories", type=file_path, nargs="+", metavar="DIR", help="directories of one study, or exports"
+    )
+    add_trust(parser)
+    parser.add_argument("--out", type=file_path, required=True, help="directory to write")
     parser.add_argument("--csv", action="store_true", help="write curves.csv too")
 
 
@@ -164,11 +172,12 @@ def export_study(options: argparse.Namespace) -> None:
 def add_choose(actions: Any) -> None:
     parser = actions.add_parser("choose", help="write a study of the best settings of another, with other seeds")
     parser.set_defaults(command=choose_settings)
-    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of the study, or an export")
+    parser.add_argument("directory", type=file_path, metavar="DIR", help="directory of the study, or an export")
+    add_trust(parser)
     parser.add_argument("--over", nargs="+", required=True, metavar="SETTING", help="the settings to choose")
     parser.add_argument("--by", default="auc", help="auc (default), final or highest, of the mean curve")
     parser.add_argument("--variant", default="tuned", help="name of the chosen runs (default: tuned)")
-    parser.add_argument("--out", type=Path, required=True, help="the .toml file to write")
+    parser.add_argument("--out", type=file_path, required=True, help="the .toml file to write")
 
 
 def choose_settings(options: argparse.Namespace) -> None:
@@ -190,8 +199,9 @@ def add_report(commands: Any) -> None:
         "report", help="write one page of studies: tables beside those of the paper, charts, figures"
     )
     parser.set_defaults(command=report)
-    parser.add_argument("studies", type=Path, nargs="+", metavar="DIR", help="directories of studies, or exports")
-    parser.add_argument("--out", type=Path, default=Path("report"), help="directory to write (default: report)")
+    parser.add_argument("studies", type=file_path, nargs="+", metavar="DIR", help="directories of studies, or exports")
+    add_trust(parser)
+    parser.add_argument("--out", type=file_path, default=Path("report"), help="directory to write (default: report)")
 
 
 def report(options: argparse.Namespace) -> None:

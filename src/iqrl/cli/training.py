@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iqrl.cli.flags import add_device, add_json, add_run, add_runs, decimal, whole
+from iqrl.cli.flags import add_device, add_json, add_run, add_runs, decimal, file_path, whole
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import add_settings, read_request
 
@@ -37,8 +37,8 @@ def add_train(commands: Any, groups: Iterable[type]) -> None:
         "--preset",
         help="paper: the settings of the IQ paper for this task and method; original: those of the method's authors",
     )
-    parser.add_argument("--config", type=Path, help="a TOML or JSON file of the settings below; flags override it")
-    parser.add_argument("--out", type=Path, help="directory of the run (default: runs/TASK-METHOD-N…)")
+    parser.add_argument("--config", type=file_path, help="a TOML or JSON file of the settings below; flags override it")
+    parser.add_argument("--out", type=file_path, help="directory of the run (default: runs/TASK-METHOD-N…)")
     add_json(parser, "the summary")
     add_settings(parser, groups)
     add_device(parser)
@@ -122,7 +122,9 @@ def add_plot(commands: Any) -> None:
     parser = commands.add_parser("plot", help="draw learning curves: mean and spread per method")
     parser.set_defaults(command=plot)
     add_runs(parser)
-    parser.add_argument("--out", type=Path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)")
+    parser.add_argument(
+        "--out", type=file_path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)"
+    )
 
 
 def plot(options: argparse.Namespace) -> None:
@@ -131,7 +133,7 @@ def plot(options: argparse.Namespace) -> None:
     from iqrl.training.run_directory import RunStore
 
     stores = [RunStore.open(path) for path in options.runs]
-    curves = [(store.run, *steps_and_returns(store.metrics())) for store in stores]
+    curves = [(store.run, *steps_and_returns(store.curves())) for store in stores]
     print(plot_curves(curves, options.out))
 
 
@@ -145,7 +147,9 @@ def add_demo(commands: Any) -> None:
         "--preset", help="paper: each method with its settings in the paper (default: the library's settings)"
     )
     parser.add_argument("--seeds", type=whole, default=5, help="seeds per method (default: 5)")
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="directory of runs and figure (default: demo)")
+    parser.add_argument(
+        "--out", type=file_path, default=Path("demo"), help="directory of runs and figure (default: demo)"
+    )
 
 
 def demo(options: argparse.Namespace) -> None:

@@ -11,14 +11,16 @@ import numpy as np
 from gymnasium import Env
 
 from iqrl.envs.base import EnvInputs, Task
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, shown
 from iqrl.plugins import in_a_sentence
+from iqrl.settings import LARGEST
 
 
 def check_task(name: str, task: Any) -> Task:
     """The task, if its functions fit together; raises BadInput otherwise."""
     if not isinstance(task, Task):
         raise BadInput(f"{name} makes {type(task).__name__}, not an iqrl.Task or a gymnasium.Env.")
+    _check_fields(name, task)
     if task.external is not None:
         return task
     whole: Any = jax.ShapeDtypeStruct((), jnp.int32)
@@ -46,6 +48,33 @@ def check_task(name: str, task: Any) -> Task:
     return task
 
 
+def _check_fields(name: str, task: Task) -> None:
+    """What is declared, before anything is computed with it."""
+    for field, least in (("actions", 1), ("time_limit", 1), ("num_reset_uniforms", 0), ("num_step_uniforms", 0)):
+        value = getattr(task, field)
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= LARGEST:
+            raise BadInput(f"{name}: {field} must be a whole number from {least}, got {shown(value)}.")
+    if not isinstance(task.name, str) or not task.name:
+        raise BadInput(f"{name}: name must be text, got {shown(task.name)}.")
+    for field in ("reset", "step", "observe"):
+        if not callable(getattr(task, field)):
+            raise BadInput(f"{name}: {field} must be a function, got {shown(getattr(task, field))}.")
+    low, high = (_bounds(name, field, getattr(task, field)) for field in ("low", "high"))
+    if len(low) == len(high) and (low > high).any():
+        raise BadInput(f"{name}: low must nowhere be above high.")
+
+
+def _bounds(name: str, field: str, values: Any) -> np.ndarray:
+    wrong = BadInput(f"{name}: {field} must be finite numbers, one for each variable, got {shown(values)}.")
+    try:
+        bounds = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise wrong from None
+    if bounds.ndim != 1 or not bounds.size or not np.isfinite(bounds).all():
+        raise wrong
+    return bounds
+
+
 def _same_shapes(one: Any, other: Any) -> bool:
     same = jax.tree.structure(one) == jax.tree.structure(other)
     leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=False)
@@ -66,13 +95,30 @@ def check_environment(name: str, env: Env) -> None:
             raise BadInput(f"{name}: {part} gives an observation {wrong}.")
         if not np.isfinite(obs).all():
             raise BadInput(f"{name}: {part} gives an observation that is not finite.")
-    if not np.isfinite(after[1]):
-        raise BadInput(f"{name}: step gives a reward that is not finite.")
+    if wrong := unlike_reward(after[1]):
+        raise BadInput(f"{name}: step gives a reward {wrong}.")
+
+
+def unlike_reward(reward: Any) -> str:
+    """What is wrong with a reward, if anything."""
+    try:
+        number = np.asarray(reward)
+        if number.shape != () or number.dtype.kind not in "biuf":
+            return f"that is no number: {shown(reward)}"
+        return "" if np.isfinite(number) else "that is not finite"
+    except ValueError:  # lists of different lengths
+        return f"that is no number: {shown(reward)}"
 
 
 def unlike_space(obs: Any, env: Env) -> str:
     """What is wrong with an observation, if anything."""
-    shape, kind, space = np.shape(obs), np.asarray(obs).dtype, env.observation_space
+    try:
+        array = np.asarray(obs)
+    except ValueError:  # lists of different lengths
+        return "that is no array"
+    shape, kind, space = array.shape, array.dtype, env.observation_space
+    if kind.kind not in "biuf":
+        return f"of {kind}, which are not numbers"
     if shape != space.shape:
         return f"of shape {shape}, but its space has {space.shape}"
     if space.dtype == np.uint8 and not np.can_cast(kind, np.uint8):
@@ -87,5 +133,5 @@ def _traced(name: str, part: str, function: Any, *arguments: Any) -> Any:
 def _tried(name: str, part: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{name}: {part} failed with {in_a_sentence(error)}.") from error

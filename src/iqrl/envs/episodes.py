@@ -7,14 +7,13 @@ replayed from the seed, and the last observation is compared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from iqrl.envs.base import Task
-from iqrl.envs.check import unlike_space
+from iqrl.envs.check import unlike_reward, unlike_space
 from iqrl.errors import RunFailed
 from iqrl.plugins import in_a_sentence
 
@@ -49,15 +48,22 @@ class Episode:
     def _reset(self) -> np.ndarray:
         seeded = self.number == 0 or not self.saves
         seed = episode_seed(self.seed, self.number) if seeded else None
-        return self._seen(self._tried("reset", lambda: self.env.reset(seed=seed))[0])
+        first = self._tried("reset", lambda: self.env.reset(seed=seed))
+        if not isinstance(first, tuple) or len(first) != 2:
+            raise self._failure("did not return (observation, info) from reset")
+        return self._seen(first[0])
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
-        obs, reward, terminated, truncated, _ = self._tried("step", lambda: self.env.step(action))
+        after = self._tried("step", lambda: self.env.step(action))
         self.actions.append(action)
-        if not math.isfinite(reward):
-            raise self._failure("gave a reward that is not finite")
+        if not isinstance(after, tuple) or len(after) != 5:
+            raise self._failure("did not return (observation, reward, terminated, truncated, info) from step")
+        obs, reward, terminated, truncated, _ = after
+        if wrong := unlike_reward(reward):
+            raise self._failure(f"gave a reward {wrong}")
         over_time = len(self.actions) >= self.task.time_limit
-        return self._seen(obs), float(reward), bool(terminated), bool(truncated) or over_time
+        ended, cut = (self._tried("step", lambda flag=flag: bool(flag)) for flag in (terminated, truncated))
+        return self._seen(obs), float(reward), ended, cut or over_time
 
     def _seen(self, obs: Any) -> np.ndarray:
         """Numbers in a row."""
@@ -75,7 +81,7 @@ class Episode:
     def _tried(self, part: str, call: Callable[[], Any]) -> Any:
         try:
             return call()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure(f"failed in {part} with {in_a_sentence(error)}") from error
 
     def _failure(self, what: str) -> RunFailed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,19 +34,23 @@ def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1)
     env = make_environment(name, make)
     task = task_of_environment(name, env, lambda seed: make(), stack)
     check_environment(name, env)
-    env.close()
+    with contextlib.suppress(Exception):  # nothing more is wanted of it
+        env.close()
     return task
 
 
 def make_environment(name: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{name} cannot be made: {in_a_sentence(error)}.") from error
 
 
 def task_of_environment(name: str, env: gymnasium.Env, make: Callable[[int], gymnasium.Env], stack: int = 1) -> Task:
     """The task that an environment is; `make(seed)` makes one of its kind."""
+    for space in ("action_space", "observation_space"):
+        if getattr(env, space, None) is None:
+            raise BadInput(f"{name} has no {space}; an environment declares which actions and observations it has.")
     if not isinstance(env.action_space, Discrete):
         raise BadInput(f"{name} has actions {env.action_space}; only discrete actions can be learned by Q values.")
     if env.action_space.start != 0:
@@ -74,7 +79,11 @@ def task_of_environment(name: str, env: gymnasium.Env, make: Callable[[int], gym
 def _as_vector(name: str, space: Box) -> dict[str, Any]:
     if len(space.shape) != 1:
         raise BadInput(f"{name} has observations of shape {space.shape}; they must be a vector or an image.")
+    if not space.shape[0]:
+        raise BadInput(f"{name} has observations without numbers; they must have at least one.")
     low, high = (np.asarray(bound, np.float64).tolist() for bound in (space.low, space.high))
+    if any(map(math.isnan, (*low, *high))):
+        raise BadInput(f"{name} has an observation_space with bounds that are not numbers (NaN).")
     bounded = all(math.isfinite(bound) and abs(bound) < 1e30 for bound in (*low, *high))
     if bounded:
         return {"low": tuple(low), "high": tuple(high)}

@@ -1,10 +1,11 @@
-"""Saving and loading a state, bit for bit, never half-written, never by pickle."""
+"""Saving and loading a state, bit for bit, sealed, never by pickle."""
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from iqrl.errors import BadInput
+from iqrl.files import UNSEALED, Damaged, claim, is_sealed, mapped, seal, why, write_whole
 
 FORMAT = "iqrl-checkpoint-2"
 ENVIRONMENTS = "environments/"
@@ -27,56 +29,106 @@ PIECE = 1 << 24
 """bytes that are compressed at once"""
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """The file has its old content or all of the new one, whatever happens in between."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(scratch, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def named_leaves(state: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
 
 
-def save_state(path: Path, state: Any, identity: str, environments: Mapping[str, np.ndarray] | None = None) -> None:
+def save_state(
+    path: Path,
+    state: Any,
+    identity: str,
+    environments: Mapping[str, np.ndarray] | None = None,
+    keep: Path | None = None,
+) -> None:
+    """`keep`: the name that the checkpoint before this one gets."""
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in named_leaves(state).items()}
     arrays |= {ENVIRONMENTS + name: np.asarray(array, order="C") for name, array in (environments or {}).items()}
     packed = [part for name, array in arrays.items() for part in compressed(name, array)]
-    write_whole(path, save(dict(packed), metadata={"format": FORMAT, "run": identity}))
+    marks = {"sealed": claim("checkpoint"), "format": FORMAT, "run": identity, "checksum": UNSEALED}
+    write_whole(path, *seal(save(dict(packed), metadata=marks)), keep=keep)
 
 
 def load_state(path: Path, like: Any, identity: str) -> tuple[Any, dict[str, np.ndarray]]:
     """The state saved by this very run, and the snapshot of its environments; `like` has the expected structure, shapes
-    and types."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = dict(decompressed(file))
-    except (SafetensorError, OSError, zlib.error) as error:
-        raise BadInput(f"{path} is damaged or not a checkpoint, and was left alone ({error}).") from error
-    if metadata.get("format") != FORMAT:
-        raise BadInput(f"{path} was not written by this version of iqrl, and was left alone.")
-    if metadata.get("run") != identity:
-        raise BadInput(f"{path} belongs to another run ({metadata.get('run')}, not {identity}), and was left alone.")
-    beside = [name for name in arrays if name.startswith(ENVIRONMENTS)]
-    environments = {name.removeprefix(ENVIRONMENTS): arrays.pop(name) for name in beside}
+    and types. Raises Damaged for a file that is not what was written, FileNotFoundError where there is none."""
     expected = named_leaves(like)
-    for name in expected.keys() | arrays.keys():
-        if name not in expected or name not in arrays or not _fits(arrays[name], expected[name]):
-            raise BadInput(f"{path} does not fit its run: {name} differs; it was left alone.")
+    try:
+        with mapped(path) as (view, descriptor):
+            is_sealed(path, view, "checkpoint")
+            with safe_open(path, framework="numpy") as file:
+                if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                    raise BadInput(f"{path} was written by another process in this moment; try again.")
+                check_owner(path, file.metadata() or {}, identity)
+                arrays = dict(_read_arrays(path, file, expected))
+                environments = dict(_read_environments(path, file))
+    except (BadInput, FileNotFoundError):
+        raise
+    except (SafetensorError, OSError, zlib.error, ValueError) as error:
+        reason = why(error) if isinstance(error, OSError) else str(error)
+        raise Damaged(f"{path} is damaged or not a checkpoint, and was left alone ({reason}).") from error
     # One array after the other, each given up when it is copied: a buffer of images is not there a third time.
     leaves = [jax.numpy.asarray(arrays.pop(name)) for name in expected]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), environments
 
 
-def _fits(array: np.ndarray, like: Any) -> bool:
-    return array.shape == like.shape and array.dtype == like.dtype
+def check_owner(path: Path, metadata: Mapping[str, str], identity: str) -> None:
+    if metadata.get("format") != FORMAT:
+        raise BadInput(f"{path} was not written by this version of iqrl, and was left alone.")
+    if metadata.get("run") != identity:
+        raise BadInput(f"{path} belongs to another run ({metadata.get('run')}, not {identity}), and was left alone.")
+
+
+def is_intact(path: Path, identity: str) -> bool:
+    """Whether a checkpoint of this run is sealed; False for one of an earlier version. Raises BadInput."""
+    try:
+        with mapped(path) as (view, _):
+            sealed = is_sealed(path, view, "checkpoint")
+            with safe_open(path, framework="numpy") as file:
+                check_owner(path, file.metadata() or {}, identity)
+            return sealed
+    except (SafetensorError, OSError) as error:
+        raise Damaged(f"{path} is damaged or not a checkpoint ({error}).") from error
+
+
+def _read_arrays(path: Path, file: Any, expected: Mapping[str, Any]) -> Generator[tuple[str, np.ndarray]]:
+    """The arrays of the state; sizes are compared before anything is made of the size that the file claims."""
+    names = set(file.keys())
+    for name, like in expected.items():
+        if name in names:
+            array = file.get_tensor(name)
+        elif name + SHAPE in names and _same_shape(file.get_tensor(name + SHAPE), like.shape):
+            array = _put_together(path, file, name, like.shape)
+        else:
+            raise _misfit(path, name)
+        if array.shape != like.shape or array.dtype != like.dtype:
+            raise _misfit(path, name)
+        yield name, array
+    for name in sorted(names):
+        whole = name.partition(PIECES)[0].removesuffix(SHAPE)
+        if whole not in expected and not whole.startswith(ENVIRONMENTS):
+            raise _misfit(path, whole)
+
+
+def _same_shape(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return array.tolist() == list(shape)
+
+
+def _misfit(path: Path, name: str) -> BadInput:
+    return BadInput(f"{path} does not fit its run: {name} differs; it was left alone.")
+
+
+def _read_environments(path: Path, file: Any) -> Generator[tuple[str, np.ndarray]]:
+    names = [name for name in file.keys() if name.startswith(ENVIRONMENTS)]  # noqa: SIM118
+    for name in names:
+        if name.endswith(SHAPE):
+            whole = name.removesuffix(SHAPE)
+            pieces = sum(other.startswith(whole + PIECES) for other in names)
+            shape = tuple(file.get_tensor(name).tolist())
+            if not 0 <= math.prod(shape) <= pieces * PIECE:
+                raise _misfit(path, whole)
+            yield whole.removeprefix(ENVIRONMENTS), _put_together(path, file, whole, shape)
+        elif PIECES not in name:
+            yield name.removeprefix(ENVIRONMENTS), file.get_tensor(name)
 
 
 def compressed(name: str, array: np.ndarray) -> Generator[tuple[str, np.ndarray]]:
@@ -92,23 +144,17 @@ def compressed(name: str, array: np.ndarray) -> Generator[tuple[str, np.ndarray]
     yield name + SHAPE, np.asarray(array.shape, np.int64)
 
 
-def decompressed(file: Any) -> Generator[tuple[str, np.ndarray]]:
-    names = list(file.keys())
-    for name in names:
-        if name.endswith(SHAPE):
-            whole = name.removesuffix(SHAPE)
-            yield whole, _put_together(file, whole, file.get_tensor(name))
-        elif PIECES not in name:
-            yield name, file.get_tensor(name)
-
-
-def _put_together(file: Any, name: str, shape: np.ndarray) -> np.ndarray:
-    array = np.empty(shape, np.uint8)
+def _put_together(path: Path, file: Any, name: str, shape: Iterable[int]) -> np.ndarray:
+    array = np.empty(tuple(shape), np.uint8)
     flat = array.reshape(-1)
 
     def fill(number: int) -> None:
-        piece = zlib.decompress(file.get_tensor(f"{name}{PIECES}/{number}"))
-        flat[number * PIECE : number * PIECE + len(piece)] = np.frombuffer(piece, np.uint8)
+        place = flat[number * PIECE : (number + 1) * PIECE]
+        unpacker = zlib.decompressobj()
+        piece = unpacker.decompress(file.get_tensor(f"{name}{PIECES}/{number}"), place.size + 1)
+        if len(piece) != place.size or not unpacker.eof:
+            raise _misfit(path, name)
+        place[:] = np.frombuffer(piece, np.uint8)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(fill, range(-(-flat.size // PIECE))))

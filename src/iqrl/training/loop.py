@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from iqrl.diagnostics.interference.meter import build_meter
 from iqrl.diagnostics.metrics import sort_columns
 from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput, RunFailed
+from iqrl.files import why
 from iqrl.methods.registry import build_agent
 from iqrl.plugins import in_a_sentence
 from iqrl.settings import Run
@@ -28,7 +29,7 @@ from iqrl.training.devices import compute_in_the_calling_thread
 from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
-from iqrl.training.run_directory import RunStore
+from iqrl.training.run_directory import NO_ROWS, RunStore
 from iqrl.training.states import Period, TrainState, all_finite
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
@@ -78,15 +79,28 @@ def _try_abstractly(driver: Driver) -> None:
 
 
 def _refuse_too_large(driver: Driver) -> None:
-    leaves = jax.tree.leaves(jax.eval_shape(driver.init))
-    needed = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+    try:
+        leaves = jax.tree.leaves(jax.eval_shape(driver.init))
+    except (OverflowError, MemoryError) as error:
+        raise BadInput(
+            "the run's state is larger than any memory; take fewer seeds or smaller hidden layers."
+        ) from error
+    needed = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) + batch_bytes(driver)
     available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if 2 * needed > available:  # the state, and room to work on it
         gigabytes = lambda size: f"{size / 1e9:,.1f} GB"
         raise BadInput(
             f"the run's state takes {gigabytes(needed)} and this machine has {gigabytes(available)} of memory; "
-            f"fewer seeds, a smaller buffer_size or smaller hidden layers take less."
+            f"fewer seeds, a smaller buffer_size or batch_size, or smaller hidden layers take less."
         )
+
+
+def batch_bytes(driver: Driver) -> int:
+    """What the batches of an update take at least: both states of each transition and the layers computed of them."""
+    run = driver.run
+    size = run.buffer_size if run.sampling == "whole" else run.batch_size
+    state = driver.task.obs_size * (1 if driver.task.image else 4)
+    return run.seeds * size * (2 * state + 4 * sum(run.hidden)) if size > 1 else 0
 
 
 def train_run(
@@ -106,7 +120,7 @@ def train_run(
         saved = store.load(jax.eval_shape(driver.init)) if resuming else None
         program = compile_driver(driver)
         state = program.restore(saved.state, saved.environments) if saved else program.init()
-        metrics = saved.metrics if saved else pl.DataFrame()
+        metrics = saved.metrics if saved else NO_ROWS
         loop = _Loop(run, driver.agent, store, metrics, state, display, program)
         loop.run_to_end(interruption)
     return _result(driver, store, loop.state, loop.metrics, loop.timing)
@@ -126,7 +140,7 @@ class _Loop:
         program: Program,
     ):
         self.run, self.agent, self.store, self.display, self.program = run, agent, store, display, program
-        self.metrics, self.state = metrics, state
+        self._metrics, self._periods, self.state = metrics, list[tuple[int, Period]](), state
         self.step = int(state.step)
         self.trained, self.seconds = 0, 0.0
         self.saved_at, self.saved_step, self.saving = time.monotonic(), self.step, 0.0
@@ -134,6 +148,16 @@ class _Loop:
     @property
     def steps_per_second(self) -> float:
         return self.trained * self.run.seeds / self.seconds if self.seconds else float("nan")
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """One row per seed and period. Periods become rows when the rows are asked for: one by one they would take
+        longer than a short period does."""
+        if self._periods:
+            rows = period_rows(self.run, self.agent, self._periods)
+            self._metrics = pl.concat([self._metrics, rows], rechunk=True) if self._metrics.height else rows
+            self._periods = []
+        return self._metrics
 
     @property
     def timing(self) -> dict[str, float]:
@@ -176,9 +200,12 @@ class _Loop:
         parameters = self.agent.parameters(state.agent)
         self.refuse_infinities(jax.device_get(all_finite(parameters)) if period is None else period.finite)
         if period is not None:
-            rows = period_rows(self.run, self.agent, stop, period)
-            self.metrics = pl.concat([self.metrics, rows]) if self.metrics.height else rows
-        self.show(period)
+            self._periods.append((stop, period))
+        try:
+            self.show(period)
+        except BaseException:  # of whoever follows the run: what was computed is not lost by it
+            self.save()
+            raise
 
     def show(self, period: Period | None) -> None:
         """Within a period nothing is said of its returns yet."""
@@ -218,23 +245,26 @@ class _Loop:
             self.store.save(jax.device_get(self.state), self.metrics, self.program.snapshot())
         except OSError as error:
             raise RunFailed(
-                f"cannot save to {self.store.path}: {error.strerror}; what was saved before is still there."
+                f"cannot save to {self.store.path}: {why(error)}; what was saved before is still there."
             ) from error
         self.saved_at, self.saved_step = time.monotonic(), self.step
         self.saving = self.saved_at - started
 
 
-def period_rows(run: Run, agent: Agent, step: int, period: Period) -> pl.DataFrame:
-    """One row per seed."""
-    keys = {"seed": np.arange(run.seed, run.seed + run.seeds), "step": np.full(run.seeds, step)}
+def period_rows(run: Run, agent: Agent, periods: Sequence[tuple[int, Period]]) -> pl.DataFrame:
+    """One row per period and seed."""
+    steps, reports = [step for step, _ in periods], [agent.report(step) for step, _ in periods]
+    seeds = np.arange(run.seed, run.seed + run.seeds)
+    keys = {"seed": np.tile(seeds, len(steps)), "step": np.repeat(steps, run.seeds)}
+    joined = lambda values: np.concatenate([np.asarray(value) for value in values])
     metrics: dict[str, Any] = {
-        "return": np.asarray(period.returns, np.float64),
-        "episodes": np.asarray(period.episodes),
-        **{name: np.full(run.seeds, value) for name, value in agent.report(step).items()},
-        **period.metrics,
+        "return": joined(period.returns for _, period in periods).astype(np.float64),
+        "episodes": joined(period.episodes for _, period in periods),
+        **{name: np.repeat([report[name] for report in reports], run.seeds) for name in reports[0]},
+        **{name: joined(period.metrics[name] for _, period in periods) for name in periods[0][1].metrics},
     }
     columns = keys | {name: metrics[name] for name in sort_columns(metrics)}
-    return pl.DataFrame([_series(name, np.asarray(values)) for name, values in columns.items()])
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
 
 
 def _series(name: str, values: np.ndarray) -> pl.Series:

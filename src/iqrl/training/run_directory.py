@@ -1,8 +1,8 @@
-"""A run's directory: run.json, metrics.parquet, checkpoint.safetensors.
+"""A run's directory: run.json, metrics.parquet, checkpoint.safetensors, and the checkpoint before that.
 
 run.json is written first and names the run; the metrics are written before the checkpoint they
 belong to, so that a crash in between leaves at most rows that the checkpoint does not know, and
-those are dropped on loading.
+those are dropped on loading. All are sealed, and name the run that they belong to.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
-import io
-import json
 import os
 import platform
 import subprocess
+import warnings
 from collections.abc import Generator, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -24,11 +23,28 @@ import numpy as np
 import polars as pl
 
 from iqrl.errors import BadInput
+from iqrl.files import (
+    Damaged,
+    Sealed,
+    make_directories,
+    read_json,
+    read_table,
+    sweep,
+    table_bytes,
+    why,
+    write_json,
+    write_whole,
+    writing,
+)
 from iqrl.make_run import read_run
+from iqrl.plugins import mark_of, trust_marked
 from iqrl.settings import Run
-from iqrl.training.checkpoint import load_state, save_state, write_whole
+from iqrl.training.checkpoint import load_state, save_state
 
 RUN_FILE, METRICS_FILE, CHECKPOINT_FILE = "run.json", "metrics.parquet", "checkpoint.safetensors"
+PREVIOUS_FILE, DAMAGED_FILE = "checkpoint.previous.safetensors", "checkpoint.damaged.safetensors"
+NO_ROWS = pl.DataFrame(schema={"seed": pl.Int64, "step": pl.Int64, "return": pl.Float64})
+"""the metrics within the first period"""
 
 
 class Saved(NamedTuple):
@@ -43,18 +59,30 @@ class RunStore:
 
     def __init__(self, path: Path, run: Run, info: dict[str, Any]):
         self.path, self.run, self.info = path, run, info
+        self.newest_is_damaged = False
 
     @classmethod
     def open(cls, path: str | Path) -> RunStore:
         """An existing run."""
         path = Path(path)
+        file = path / RUN_FILE
         try:
-            content = json.loads((path / RUN_FILE).read_text())
-            return cls(path, read_run(content["config"]), content)
+            content = read_json(file, "run")
+            run = read_run(content["config"])
+            identity = content["id"]
         except (FileNotFoundError, NotADirectoryError):
             raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"{path / RUN_FILE} cannot be read as a run, and was left alone ({error}).") from error
+        except Damaged as error:
+            raise Damaged(f"{error} It cannot be read as a run.") from error
+        except OSError as error:
+            raise BadInput(f"{file} cannot be read: {why(error)}.") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInput(f"{file} cannot be read as a run, and was left alone ({error}).") from error
+        if not isinstance(identity, str):
+            raise BadInput(f"{file} cannot be read as a run, and was left alone (its id is not text).")
+        sweep(path)
+        trust_marked(content.get("mark"), run.task, run.method)
+        return cls(path, run, content)
 
     @classmethod
     def create(cls, path: str | Path, run: Run) -> RunStore:
@@ -68,18 +96,19 @@ class RunStore:
                 raise BadInput(f"{path} holds another run ({describe(existing.run)}); choose another directory.")
             existing.extend(max(run.steps, existing.run.steps))
             return existing
+        sweep(path)
         if path.is_file() or (path.is_dir() and any(path.iterdir())):
             raise BadInput(f"{path} exists and is not a run; choose another directory.")
-        store = cls(path, run, {"config": run.to_dict(), "id": run.identity} | provenance())
-        try:
-            path.mkdir(parents=True, exist_ok=True)
+        mark = mark_of(run.task, run.method)
+        info = {"config": run.to_dict(), "id": run.identity} | ({"mark": mark} if mark else {}) | provenance()
+        store = cls(path, run, info)
+        make_directories(path)
+        with writing(path):
             store.write_info()
-        except OSError as error:
-            raise BadInput(f"cannot write to {path}: {error.strerror}.") from error
         return store
 
     def write_info(self) -> None:
-        write_whole(self.path / RUN_FILE, (json.dumps(self.info, indent=2) + "\n").encode())
+        write_json(self.path / RUN_FILE, "run", self.info)
 
     def extend(self, steps: int) -> None:
         """Let the run go on to more steps, its schedules as they were; written when it has gone on."""
@@ -91,37 +120,48 @@ class RunStore:
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
         """Only one process trains a run at a time; the lock is the operating system's and dies with its holder."""
-        directory = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with locked_directory(self.path, "is being trained by another process; wait for it or stop it"):
             yield
-        except BlockingIOError:
-            raise BadInput(f"{self.path} is being trained by another process; wait for it or stop it.") from None
-        finally:
-            os.close(directory)
 
     @property
     def has_checkpoint(self) -> bool:
-        return (self.path / CHECKPOINT_FILE).exists()
+        return any((self.path / name).exists() for name in (CHECKPOINT_FILE, PREVIOUS_FILE))
 
     def save(self, state: Any, metrics: pl.DataFrame, environments: Mapping[str, np.ndarray]) -> None:
         """`environments`: snapshot of external environments."""
         self.write_info()
-        buffer = io.BytesIO()
-        metrics.write_parquet(buffer)
-        write_whole(self.path / METRICS_FILE, buffer.getvalue())
-        save_state(self.path / CHECKPOINT_FILE, state, self.info["id"], environments)
+        names = {"run": self.info["id"]}
+        write_whole(self.path / METRICS_FILE, *table_bytes("metrics", metrics, names))
+        # The newest checkpoint becomes the one before, unless it is known to be damaged.
+        keep = self.path / (DAMAGED_FILE if self.newest_is_damaged else PREVIOUS_FILE)
+        save_state(self.path / CHECKPOINT_FILE, state, self.info["id"], environments, keep)
+        self.newest_is_damaged = False
 
     def load(self, like: Any) -> Saved:
-        """The last checkpoint and the metrics up to it."""
-        state, environments = load_state(self.path / CHECKPOINT_FILE, like, self.info["id"])
-        try:
-            metrics = pl.read_parquet(self.path / METRICS_FILE)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise BadInput(f"{self.path / METRICS_FILE} cannot be read, and was left alone ({error}).") from error
-        # Within the first period there are no rows yet, nor columns.
-        metrics = metrics.filter(pl.col("step") <= int(state.step)) if metrics.height else metrics
+        """The last checkpoint that is intact, and the metrics up to it."""
+        state, environments = self._load_newest(like)
+        step, metrics = int(state.step), self.metrics()
+        metrics = metrics.filter(pl.col("step") <= step)
+        needed = step // self.run.period * self.run.period
+        if needed and not (metrics["step"] == needed).any():
+            file = self.path / METRICS_FILE
+            raise Damaged(f"{file} does not fit the checkpoint and was left alone: step {needed:,} is missing.")
         return Saved(state=state, metrics=metrics, environments=environments)
+
+    def _load_newest(self, like: Any) -> tuple[Any, dict[str, np.ndarray]]:
+        newest, before = (self.path / name for name in (CHECKPOINT_FILE, PREVIOUS_FILE))
+        identity = self.info["id"]
+        try:
+            return load_state(newest, like, identity)
+        except FileNotFoundError:  # killed between the names of the old one and of the new one
+            return load_state(before, like, identity)
+        except Damaged as error:
+            if not before.exists():
+                raise
+            loaded = load_state(before, like, identity)
+            self.newest_is_damaged = True
+            warnings.warn(f"{error} The checkpoint before it, of step {int(loaded[0].step):,}, is used.", stacklevel=4)
+            return loaded
 
     @property
     def progress(self) -> str:
@@ -129,6 +169,8 @@ class RunStore:
         if not (self.path / METRICS_FILE).exists():
             return "not begun"
         step = self.last_step
+        if not step:
+            return "stopped in its first period"
         return "finished" if step >= self.run.steps else f"stopped at {step:,}"
 
     @property
@@ -138,13 +180,83 @@ class RunStore:
         return int(metrics["step"].max()) if metrics.height else 0  # ty: ignore[invalid-argument-type]
 
     def metrics(self) -> pl.DataFrame:
-        """The curves saved so far."""
+        """The curves saved so far; they have the run's seeds and periods."""
+        return self.read_metrics().table
+
+    def curves(self) -> pl.DataFrame:
+        """The same; refused where no period has ended."""
+        metrics = self.metrics()
+        if not metrics.height:
+            raise BadInput(
+                f"{self.path} has no results yet: {self.progress}; continue it with: iqrl resume {self.path}"
+            )
+        return metrics
+
+    def read_metrics(self) -> Sealed:
+        path = self.path / METRICS_FILE
         try:
-            return pl.read_parquet(self.path / METRICS_FILE)
+            read = read_table(path, "metrics")
         except FileNotFoundError:
             raise BadInput(f"{self.path} has no results yet; continue it with: iqrl resume {self.path}") from None
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise BadInput(f"{self.path / METRICS_FILE} cannot be read ({error}).") from error
+        except OSError as error:
+            raise BadInput(f"{path} cannot be read: {why(error)}.") from error
+        if read.names.get("run", self.info["id"]) != self.info["id"]:
+            raise Damaged(f"{path} belongs to another run ({read.names['run']}), and was left alone.")
+        return read._replace(table=check_rows(path, self.run, read.table))
+
+
+def check_rows(path: Path, run: Run, table: pl.DataFrame) -> pl.DataFrame:
+    """The metrics of a run: one row for each seed and period up to the last. Raises Damaged."""
+    if not table.height:
+        return table if table.width else NO_ROWS
+    wrong = _wrong_columns(table) or _missing_rows(run, table)
+    if wrong:
+        raise Damaged(f"{path} does not fit its run and was left alone: {wrong}.")
+    return table
+
+
+def _wrong_columns(table: pl.DataFrame) -> str:
+    for name in ("seed", "step", "return"):
+        kind = table.schema.get(name)
+        if kind is None or not (kind.is_integer() or (name == "return" and kind.is_float())):
+            return f"it has no column of numbers {name}"
+    if table["seed"].null_count() or table["step"].null_count():
+        return "a seed or a step is missing"
+    return ""
+
+
+def _missing_rows(run: Run, table: pl.DataFrame) -> str:
+    """What is missing or too much. A run that was extended has points between those of its periods."""
+    steps, seeds = table["step"].unique().sort().to_list(), table["seed"].unique().sort().to_list()
+    last = run.seed + run.seeds - 1
+    if (len(seeds), seeds[0], seeds[-1]) != (run.seeds, run.seed, last):
+        return f"it has the seeds {_few(seeds)}, and the run has {run.seed} to {last}"
+    if table.height != len(steps) * len(seeds) or table.select("seed", "step").is_duplicated().any():
+        return "it does not have every seed once in every period"
+    ends = [step for step in steps if step % run.period == 0]
+    if steps[0] < 1 or len(ends) != steps[-1] // run.period:
+        return "a period is missing"
+    return ""
+
+
+def _few(values: list[int]) -> str:
+    shown = ", ".join(map(str, values[:5]))
+    return f"{shown}, …" if len(values) > 5 else shown
+
+
+@contextlib.contextmanager
+def locked_directory(path: Path, otherwise: str) -> Generator[None]:
+    """The lock of a directory; a sentence where another process has it."""
+    with writing(path):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"{path} {otherwise}.") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def describe(run: Run) -> str:

@@ -89,7 +89,7 @@ def escape_markdown(text: str) -> str:
     >>> print(escape_markdown("my_module:x<y>"))
     my\_module:x\<y\>
     """
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(text.split()))
 
 
 def _name_headers(table: Table) -> list[str]:

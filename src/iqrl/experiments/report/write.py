@@ -26,7 +26,7 @@ from iqrl.experiments.report.comparison_tables import (
 from iqrl.experiments.report.comparisons import Comparison, compare
 from iqrl.experiments.report.table import Table, escape_markdown, latex, markdown
 from iqrl.experiments.study.results import StudyResults
-from iqrl.training.checkpoint import write_whole
+from iqrl.files import make_directories, sweep, write_whole, writing
 
 
 def write_report(studies: Sequence[StudyResults], directory: str | Path) -> list[Path]:
@@ -41,14 +41,14 @@ def write_report(studies: Sequence[StudyResults], directory: str | Path) -> list
     compared = [compare(study) for study in studies]
     page = directory / "report.html"
     tables, figures = [], []
-    try:
-        for part in (directory, directory / "tables", directory / "figures"):
-            part.mkdir(parents=True, exist_ok=True)
+    folders = (directory, directory / "tables", directory / "figures")
+    make_directories(*folders)
+    for folder in folders:
+        sweep(folder)
+    with writing(directory):
         write_whole(page, render_page(studies, comparisons=compared).encode())
         for study, comparisons in zip(studies, compared, strict=True):
             tables += _write_tables(study, comparisons, directory / "tables")
-    except OSError as error:
-        raise BadInput(f"cannot write to {directory}: {error.strerror}.") from error
     for study, comparisons in zip(studies, compared, strict=True):
         figures += draw_study(study, directory / "figures", comparisons)
     return [page, *tables, *figures]

@@ -11,26 +11,33 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import re
 import shutil
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
-
-from iqrl.errors import BadInput
-from iqrl.experiments.study.study import Study, check_content
+from iqrl.errors import BadInput, shown
+from iqrl.experiments.study.study import Study, check_content, read_plan, record_plan
+from iqrl.files import (
+    SCRATCH,
+    Damaged,
+    make_directories,
+    new_directory,
+    read_json,
+    read_table,
+    sweep,
+    why,
+    write_json,
+    writing,
+)
 from iqrl.make_run import read_run
+from iqrl.plugins import mark_of, trust_marked
 from iqrl.settings import Run
-from iqrl.training.checkpoint import write_whole
-from iqrl.training.run_directory import METRICS_FILE, RUN_FILE, default_directory, provenance
+from iqrl.training.run_directory import METRICS_FILE, RUN_FILE, default_directory, locked_directory, provenance
 
 STUDY_FILE, FAILURES_FILE = "study.json", "failures.json"
-SCRATCH = re.compile(r"\..+\.\d+")
-"""files of `write_whole` that a killed process left behind"""
+FOLDERS = ("runs", "progress", "logs")
 
 
 class WorkUnit(NamedTuple):
@@ -65,9 +72,11 @@ class StudyDirectory:
     def open(cls, path: str | Path) -> StudyDirectory:
         path = Path(path)
         try:
-            info = json.loads((path / STUDY_FILE).read_text())
-            check_content(info["content"])
-            return cls(path, Study(info["name"], info["content"]), info)
+            info = read_json(path / STUDY_FILE, "study")
+            study = _read_study(info)
+            sweep_all(path)
+            trust_marked(info.get("mark"), *study.plugins)
+            return cls(path, study, info)
         except (FileNotFoundError, NotADirectoryError):
             why = f"there is no {STUDY_FILE} in it" if path.is_dir() else "there is no such directory"
             elsewhere = path.parent / "studies" / path.name
@@ -77,7 +86,9 @@ class StudyDirectory:
             raise BadInput(
                 f"{path / STUDY_FILE} is not that of a study, and was left alone: {error} is missing."
             ) from error
-        except (OSError, ValueError, TypeError) as error:
+        except Damaged:
+            raise
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise BadInput(f"{path / STUDY_FILE} cannot be read as a study, and was left alone ({error}).") from error
 
     @classmethod
@@ -88,12 +99,15 @@ class StudyDirectory:
         are kept, and the others are no longer part of it.
         """
         path, runs = Path(path), len(study.runs)  # planning the runs raises their errors now
-        info = {"name": study.name, "content": study.content, "digest": study.digest, "runs": runs} | provenance()
+        info: dict[str, Any] = {"name": study.name, "content": study.content, "digest": study.digest, "runs": runs}
+        if study.plugins:  # whoever reads it need not import them
+            info |= {"plan": record_plan(study), "mark": mark_of(*study.plugins)}
+        info |= provenance()
         if (path / STUDY_FILE).exists():
             existing = cls.open(path)
             if existing.study.name != study.name:
                 raise BadInput(f"{path} holds the study {existing.study.name!r}; choose another directory.")
-        elif path.is_file() or (path.is_dir() and any(path.iterdir())):
+        elif path.is_file() or (path.is_dir() and any(map(_is_foreign, path.iterdir()))):
             raise BadInput(f"{path} exists and is not a study; choose another directory.")
         return cls(path, study, info)
 
@@ -103,20 +117,12 @@ class StudyDirectory:
 
         No file is written before the lock is taken.
         """
-        try:
-            for folder in (self.path, self.path / "runs", self.path / "progress", self.path / "logs"):
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"cannot write to {self.path}: {error.strerror}.") from error
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            write_whole(self.path / STUDY_FILE, (json.dumps(self.info, indent=2) + "\n").encode())
+        make_directories(self.path, *[self.path / folder for folder in FOLDERS])
+        with locked_directory(self.path, "is being run by another process; wait for it or stop it"):
+            sweep_all(self.path)
+            with writing(self.path / STUDY_FILE):
+                write_json(self.path / STUDY_FILE, "study", self.info)
             yield
-        except BlockingIOError:
-            raise BadInput(f"{self.path} is being run by another process; wait for it or stop it.") from None
-        finally:
-            os.close(descriptor)
 
     @property
     def is_running(self) -> bool:
@@ -141,20 +147,27 @@ class StudyDirectory:
         return WorkUnit(path=str(path), progress=str(progress), config=run.to_dict(), analyses=self.study.analyses)
 
     def is_finished(self, run: Run) -> bool:
+        """Raises Damaged where the curves of the run are not what was written."""
         path = self.path_of(run)
         return steps_done(path) >= run.steps and all((path / f"{name}.json").exists() for name in self.study.analyses)
 
+    def is_done(self, run: Run) -> bool:
+        """Whether nothing is left to do; a damaged run is left to its worker, which says what is wrong."""
+        try:
+            return self.is_finished(run)
+        except BadInput:
+            return False
+
     def copy_finished(self, runs: Iterable[Run], others: Iterable[Path]) -> None:
         """Copy the runs that are finished in directories of other studies, each whole or not at all."""
-        missing = [run for run in runs if steps_done(self.path_of(run)) < run.steps]
-        remove_scratch(self.path / "runs")
+        missing = [run for run in runs if not _reaches(self.path_of(run), run.steps)]
         for other in map(StudyDirectory.open, others):
-            for run in [run for run in missing if steps_done(other.path_of(run)) >= run.steps]:
+            for run in [run for run in missing if _reaches(other.path_of(run), run.steps)]:
                 target = self.path_of(run)
-                shutil.rmtree(target, ignore_errors=True)  # unfinished here, finished there
-                scratch = target.with_name(f".{target.name}.{os.getpid()}")
-                shutil.copytree(other.path_of(run), scratch)
-                scratch.rename(target)
+                with writing(target), new_directory(target) as scratch:
+                    ignored = lambda folder, names: [name for name in names if SCRATCH.fullmatch(name)]
+                    shutil.copytree(other.path_of(run), scratch, dirs_exist_ok=True, ignore=ignored)
+                    shutil.rmtree(target, ignore_errors=True)  # unfinished here, finished there
                 missing.remove(run)
 
     # Failures
@@ -162,34 +175,59 @@ class StudyDirectory:
     def failures(self) -> dict[str, str]:
         """The reason by the name of the run's directory."""
         try:
-            return json.loads((self.path / FAILURES_FILE).read_text())
+            failures = read_json(self.path / FAILURES_FILE, "failures")
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{self.path / FAILURES_FILE} cannot be read, and was left alone ({error}).") from error
+        except OSError as error:
+            raise BadInput(f"{self.path / FAILURES_FILE} cannot be read: {why(error)}.") from error
+        return {name: str(reason) for name, reason in failures.items()}
 
     def write_failures(self, failures: dict[str, str]) -> None:
         file = self.path / FAILURES_FILE
         if failures:
-            write_whole(file, (json.dumps(failures, indent=2) + "\n").encode())
+            write_json(file, "failures", failures)
         else:
             file.unlink(missing_ok=True)
 
 
+def _read_study(info: dict[str, Any]) -> Study:
+    check_content(info["content"])
+    name = info["name"]
+    if not isinstance(name, str) or not name or "/" in name:
+        raise BadInput(f"{shown(name)} is not the name of a study.")
+    return Study(name, info["content"], read_plan(info.get("plan", ())))
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is not one that a study leaves behind when it is killed at its start."""
+    return path.name not in FOLDERS and not SCRATCH.fullmatch(path.name)
+
+
 def steps_done(path: Path) -> int:
-    """The last step of the saved curves of a run; 0 where there are none, or none that can be read."""
+    """The last step of the saved curves of a run; 0 where there are none yet. Raises Damaged."""
     if not (path / RUN_FILE).exists():
         return 0
     try:
-        last = pl.scan_parquet(path / METRICS_FILE).select(pl.col("step").max()).collect().item()
-    except (OSError, pl.exceptions.PolarsError):
+        table = read_table(path / METRICS_FILE, "metrics").table
+    except FileNotFoundError:
         return 0
-    return int(last or 0)
+    except OSError as error:
+        raise BadInput(f"{path / METRICS_FILE} cannot be read: {why(error)}.") from error
+    if not table.height:
+        return 0
+    if "step" not in table.columns or not table.schema["step"].is_integer():
+        raise Damaged(f"{path / METRICS_FILE} has no steps, and was left alone.")
+    return int(table["step"].max() or 0)  # ty: ignore[invalid-argument-type]
 
 
-def remove_scratch(path: Path) -> None:
-    """Remove the half-written files of a killed process. Only for a directory that no other process writes to."""
-    if path.is_dir():
-        for file in path.iterdir():
-            if SCRATCH.fullmatch(file.name):
-                shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+def _reaches(path: Path, steps: int) -> bool:
+    try:
+        return steps_done(path) >= steps
+    except BadInput:
+        return False
+
+
+def sweep_all(path: Path) -> None:
+    """Remove what killed processes left half-written in the directory of a study."""
+    for folder in (path, path / "progress", path / "runs", *(path / "runs").glob("*/")):
+        sweep(folder)

@@ -13,12 +13,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from iqrl.errors import PackagesMissing
+from iqrl.errors import BadInput, PackagesMissing
 from iqrl.experiments.study.directory import StudyDirectory, WorkUnit
 from iqrl.experiments.study.estimate import seconds_of, total_seconds
 from iqrl.experiments.study.run_study import StudyProgress, Watcher
 from iqrl.experiments.study.study import Study
 from iqrl.experiments.study.work import read_progress
+from iqrl.plugins import Untrusted
 
 
 def duration(seconds: float) -> str:
@@ -115,6 +116,8 @@ def _size_of(study: Study, cores: int) -> tuple[str, ...]:
         runs = list(study.runs.values())
     except PackagesMissing as missing:
         return (f"needs {missing.extra}",)
+    except Untrusted as untrusted:
+        return (f"needs --trust {untrusted.module}",)
     steps = sum(run.steps * run.seeds for run in runs)
     seeds = sorted({min(run.seeds for run in runs), max(run.seeds for run in runs)})
     return (
@@ -127,7 +130,13 @@ def _size_of(study: Study, cores: int) -> tuple[str, ...]:
 def status_lines(directory: StudyDirectory) -> list[str]:
     """How many runs of a study are finished, the step of each that is running, the error of each that failed."""
     runs = directory.study.runs.values()
-    finished = sum(directory.is_finished(run) for run in runs)
+    damaged: dict[str, str] = {}
+    finished = 0
+    for run in runs:
+        try:
+            finished += directory.is_finished(run)
+        except BadInput as error:
+            damaged[directory.path_of(run).name] = str(error)
     stopped = finished < len(runs) and not directory.is_running
     note = "; nothing is running, and iqrl study run continues it" if stopped else ""
     lines = [f"{directory.path}: {directory.study.title}; {finished} of {len(runs)} runs finished{note}"]
@@ -136,4 +145,5 @@ def status_lines(directory: StudyDirectory) -> list[str]:
         if at := read_progress(unit):
             speed = f"{at.steps_per_second:,.0f} steps/s"
             lines.append(f"  running {unit.name}: step {at.step:,} of {run.steps:,}, {speed}")
+    lines += [f"  damaged {name}: {error}" for name, error in damaged.items()]
     return lines + [f"  failed {name}: {error}" for name, error in directory.failures().items()]

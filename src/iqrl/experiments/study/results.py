@@ -10,7 +10,6 @@ OUT/manifest.json     the study, and of each run its settings, identity, version
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,10 +17,23 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, shown
 from iqrl.experiments.study.directory import STUDY_FILE, StudyDirectory
-from iqrl.training.checkpoint import write_whole
-from iqrl.training.run_directory import RunStore
+from iqrl.files import (
+    SCRATCH,
+    Damaged,
+    make_directories,
+    read_json,
+    read_table,
+    sweep,
+    table_bytes,
+    why,
+    write_json,
+    write_whole,
+    writing,
+)
+from iqrl.make_run import read_run
+from iqrl.training.run_directory import RunStore, check_rows
 
 CURVES_FILE, MANIFEST_FILE = "curves.parquet", "manifest.json"
 NAME_COLUMNS = ("study", "task", "method", "buffer_size")
@@ -113,7 +125,7 @@ def _select_info(info: dict[str, Any]) -> dict[str, Any]:
 
 def _read_curves(id: str, store: RunStore) -> pl.DataFrame:
     """Up to where the study's runs end: a run may have been taken further since."""
-    metrics = store.metrics().filter(pl.col("step") <= store.run.steps)
+    metrics = store.curves().filter(pl.col("step") <= store.run.steps)
     return metrics.select(pl.lit(id).alias("run"), pl.all())
 
 
@@ -130,29 +142,49 @@ def concat_curves(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 def _read_analyses(path: Path, names: Iterable[str]) -> dict[str, Any]:
     try:
-        return {name: json.loads((path / f"{name}.json").read_text()) for name in names}
-    except (OSError, ValueError) as error:
-        raise BadInput(
-            f"an analysis in {path} cannot be read ({error}); delete it, and the study makes it again."
-        ) from error
+        return {name: read_json(path / f"{name}.json", "analysis") for name in names}
+    except OSError as error:
+        raise BadInput(f"an analysis in {path} cannot be read: {why(error)}.") from error
+    except Damaged as error:
+        raise Damaged(f"{error} Delete it, and the study makes it again.") from error
 
 
 def _read_export(path: Path) -> StudyResults:
     try:
-        manifest = json.loads((path / MANIFEST_FILE).read_text())
-        curves = pl.read_parquet(path / CURVES_FILE)
-        records = [RunRecord(**record | {"varied": tuple(record["varied"])}) for record in manifest.pop("runs")]
+        manifest = read_json(path / MANIFEST_FILE, "manifest")
+        read = read_table(path / CURVES_FILE, "curves")
+        check_export(path, manifest, read.data)
+        curves = read.table
+        records = [_read_record(record) for record in manifest.pop("runs")]
         # The table repeats in each row what its run is, which the records have too.
         repeated = {"study", "variant", *(name for record in records for name in record.varied), *NAME_COLUMNS}
         curves = concat_curves(
             [curves.drop((repeated - {"run"}) & set(curves.columns)).unique(["run", "seed", "step"])]
         )
+        for record in {record.id: record for record in records}.values():
+            check_rows(path / CURVES_FILE, read_run(record.config), curves.filter(pl.col("run") == record.id))
         return StudyResults(
             **{name: manifest[name] for name in ("name", "title", "about", "unfinished", "content", "digest")},
             charts=tuple(manifest["charts"]), curves=curves, runs=records, plan=tuple(map(tuple, manifest["plan"])),
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+    except BadInput:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"{path} cannot be read as an export of a study ({error}).") from error
+
+
+def check_export(path: Path, manifest: dict[str, Any], curves: bytes) -> None:
+    """Manifest and table belong together. Raises Damaged."""
+    if hashlib.sha256(curves).hexdigest() != manifest["curves_sha256"]:
+        raise Damaged(f"{path / CURVES_FILE} is not the table that {MANIFEST_FILE} was written with.")
+
+
+def _read_record(record: dict[str, Any]) -> RunRecord:
+    read = RunRecord(**record | {"varied": tuple(record["varied"])})
+    texts, tables = (read.id, read.study, read.variant, *read.varied), (read.config, read.info, read.analyses)
+    if not all(isinstance(each, str) for each in texts) or not all(isinstance(each, dict) for each in tables):
+        raise TypeError("a run of the manifest is not that of a study")
+    return read
 
 
 # Write an export
@@ -161,32 +193,33 @@ def _read_export(path: Path) -> StudyResults:
 def write_export(results: Sequence[StudyResults], out: Path, csv: bool = False) -> list[Path]:
     """One directory of all results, which are of one study; returns the paths of its files."""
     merged = merge_results(results)
-    if out.exists() and not (out / MANIFEST_FILE).exists() and (out.is_file() or any(out.iterdir())):
+    if out.exists() and not (out / MANIFEST_FILE).exists() and (out.is_file() or any(map(_is_foreign, out.iterdir()))):
         raise BadInput(f"{out} exists and is not an export; choose another directory.")
     if not merged.runs:
         raise BadInput(f"study {merged.name} has no finished run to export.")
     _refuse_other_study(out, merged)
     table = tidy_curves(merged)
-    buffer = io.BytesIO()
-    table.write_parquet(buffer, compression="zstd", compression_level=9)
-    files = {CURVES_FILE: buffer.getvalue(), MANIFEST_FILE: _make_manifest(merged, buffer.getvalue())}
-    if csv:
-        files["curves.csv"] = _flatten_lists(table).write_csv().encode()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_whole(out / name, content)
-        if not csv:
+    curves = b"".join(table_bytes("curves", table, {}, compression="zstd", compression_level=9))
+    make_directories(out)
+    sweep(out)
+    with writing(out):
+        write_whole(out / CURVES_FILE, curves)
+        write_json(out / MANIFEST_FILE, "manifest", _make_manifest(merged, curves), indent=1)
+        if csv:
+            write_whole(out / "curves.csv", _flatten_lists(table).write_csv().encode())
+        else:
             (out / "curves.csv").unlink(missing_ok=True)  # of an older export
-    except OSError as error:
-        raise BadInput(f"cannot write to {out}: {error.strerror}.") from error
-    return [out / name for name in files]
+    return [out / name for name in (CURVES_FILE, MANIFEST_FILE, *["curves.csv"] * csv)]
 
 
 def _refuse_other_study(out: Path, results: StudyResults) -> None:
     """An export is replaced by one of the same study only."""
-    if (out / MANIFEST_FILE).exists() and (there := load_results(out).name) != results.name:
-        raise BadInput(f"{out} holds an export of the study {there!r}; choose another directory.")
+    try:
+        there = read_json(out / MANIFEST_FILE, "manifest").get("name")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if there != results.name:
+        raise BadInput(f"{out} holds an export of the study {shown(there)}; choose another directory.")
 
 
 def tidy_curves(results: StudyResults) -> pl.DataFrame:
@@ -214,13 +247,17 @@ def _flatten_lists(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.col(name).map_elements(as_text, pl.String) for name in lists)
 
 
-def _make_manifest(results: StudyResults, curves: bytes) -> bytes:
-    content = {
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is not one that an export leaves behind when it is killed."""
+    return path.name != CURVES_FILE and not SCRATCH.fullmatch(path.name)
+
+
+def _make_manifest(results: StudyResults, curves: bytes) -> dict[str, Any]:
+    return {
         "name": results.name, "title": results.title, "about": results.about, "charts": results.charts,
         "digest": results.digest, "unfinished": results.unfinished, "content": results.content, "plan": results.plan,
         "curves_sha256": hashlib.sha256(curves).hexdigest(), "runs": [record._asdict() for record in results.runs],
     }  # fmt: skip
-    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 # Merge results of several machines

@@ -53,7 +53,7 @@ def run_study(
     """
     with directory.locked(), Interruption() as interruption:
         directory.copy_finished(chosen, others)
-        todo = [run for run in chosen if not directory.is_finished(run)]
+        todo = [run for run in chosen if not directory.is_done(run)]
         watcher.on_start(runs=len(chosen), finished=len(chosen) - len(todo), workers=executor.size)
         scheduler = _Scheduler(directory, executor, watcher, len(chosen), todo)
         while scheduler.busy and not interruption.asked:
@@ -62,7 +62,7 @@ def run_study(
             watcher.on_progress(scheduler.progress())
         if interruption.asked:
             scheduler.record_outcomes(executor.stop(), stopping=True)
-            left = sum(not directory.is_finished(run) for run in chosen)
+            left = sum(not directory.is_done(run) for run in chosen)
             raise KeyboardInterrupt(f"stopped with {left} of {len(chosen)} runs unfinished; the same command goes on")
     return directory.failures()
 

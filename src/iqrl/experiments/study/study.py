@@ -26,6 +26,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+import re
 import tomllib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,12 +37,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from iqrl.errors import BadInput, PackagesMissing, unknown
+from iqrl.errors import BadInput, PackagesMissing, shown, unknown
 from iqrl.experiments.study.analyses import ANALYSES
-from iqrl.make_run import check_names, groups_for, resolve
+from iqrl.files import read_text
+from iqrl.make_run import check_names, groups_for, read_run, resolve_names
+from iqrl.plugins import Untrusted, is_plugin
 from iqrl.settings import Run, settings_of, types_of
 
 KEYS = ("title", "about", "charts", "analyses", "beside", "settings", "runs")
+MOST_RUNS = 100_000
+"""of one grid"""
 
 
 class PlannedRun(typing.NamedTuple):
@@ -61,6 +67,8 @@ class Study:
 
     name: str
     content: Mapping[str, Any]
+    recorded: tuple[PlannedRun, ...] = ()
+    """the runs as they were planned when the study was run, where reading them anew would import a plug-in"""
 
     @property
     def title(self) -> str:
@@ -86,6 +94,8 @@ class Study:
     @cached_property
     def planned(self) -> tuple[PlannedRun, ...]:
         """Every run, once. An error names the place of the run in the grid."""
+        if self.recorded:
+            return self.recorded
         found: dict[tuple[str, str], PlannedRun] = {}
         for block in self.content["runs"]:
             for planned in _plan_block(self.name, self.content.get("settings", {}), block):
@@ -103,12 +113,17 @@ class Study:
         text = json.dumps(sorted((planned.variant, planned.run.identity) for planned in self.planned))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
+    @property
+    def plugins(self) -> list[str]:
+        """The tasks and methods that are code of somebody's own."""
+        blocks = (self.content.get("settings", {}), *self.content["runs"])
+        return sorted(name for key in ("task", "method") for name in _named(blocks, key) if is_plugin(name))
+
     def with_settings(self, settings: Mapping[str, Any]) -> Study:
         """The same study with these settings in every run; an axis of that name is no axis any more."""
         if not settings:
             return self
-        plugins = {name for key in ("task", "method") for name in _named(self.content["runs"], key) if ":" in name}
-        if not plugins:
+        if not self.plugins:
             check_names(settings)
         runs = [
             {name: value for name, value in block.items() if name not in settings} for block in self.content["runs"]
@@ -124,29 +139,60 @@ def _plan_block(study: str, shared: Mapping[str, Any], block: Mapping[str, Any])
     plugins = [groups_for(**{key: name}) for key in ("task", "method") for name in _named([settings], key)]
     hints = types_of(dict.fromkeys(itertools.chain(groups_for(), *plugins)))
     axes = {name: value for name, value in settings.items() if is_axis(value, hints.get(name))}
+    if (count := math.prod(map(len, axes.values()))) > MOST_RUNS:
+        raise BadInput(f"study {study} has a grid of {count:,} runs; it may have {MOST_RUNS:,}.")
     for values in itertools.product(*axes.values()):
         chosen = settings | dict(zip(axes, values, strict=True))
-        place = ", ".join(f"{name} {value}" for name, value in zip(axes, values, strict=True))
+        place = ", ".join(f"{name} {_plain(value)}" for name, value in zip(axes, values, strict=True))
         try:
             run = _resolve_run(dict(chosen))
             yield PlannedRun(variant=variant, run=run, varied=tuple(axes), given=chosen)
-        except PackagesMissing:
+        except (PackagesMissing, Untrusted):
             raise
         except BadInput as error:
             raise BadInput(f"study {study}, {place or 'its run'}: {error}") from None
 
 
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
 def is_axis(value: Any, hint: Any) -> bool:
     """A list, unless the setting takes a list itself, such as hidden; then a list of lists."""
-    takes_a_list = typing.get_origin(hint) is tuple
-    return isinstance(value, list) and (not takes_a_list or bool(value and isinstance(value[0], list)))
+    if typing.get_origin(hint) is not tuple or not isinstance(value, list):
+        return isinstance(value, list)
+    lists = [isinstance(item, list) for item in value]
+    if any(lists) and not all(lists):
+        raise BadInput(f"{shown(value)} has numbers beside lists; an axis of lists has lists alone.")
+    return any(lists)
 
 
 def _resolve_run(chosen: dict[str, Any]) -> Run:
     names = {name: chosen.pop(name, None) for name in ("task", "method", "preset")}
     if names["task"] is None or names["method"] is None:
         raise BadInput("every run needs a task and a method.")
-    return resolve(names["task"], names["method"], names["preset"], **chosen)
+    return resolve_names(names["task"], names["method"], names["preset"], **chosen)
+
+
+# The plan of a study as data
+
+
+def record_plan(study: Study) -> list[dict[str, Any]]:
+    as_data = lambda planned: {**planned._asdict(), "run": planned.run.to_dict(), "id": planned.run.identity}
+    return [as_data(planned) for planned in study.planned]
+
+
+def read_plan(records: Iterable[Mapping[str, Any]]) -> tuple[PlannedRun, ...]:
+    """Raises ValueError, KeyError and TypeError for what is not a plan."""
+    return tuple(map(_read_planned, records))
+
+
+def _read_planned(record: Mapping[str, Any]) -> PlannedRun:
+    run, identity = read_run(record["run"]), record["id"]
+    if not isinstance(identity, str) or not re.fullmatch("[0-9a-f]{8}", identity):
+        raise BadInput(f"{shown(identity)} is not the identity of a run.")
+    object.__setattr__(run, "recorded_identity", identity)
+    return PlannedRun(variant=record["variant"], run=run, varied=tuple(record["varied"]), given=dict(record["given"]))
 
 
 # Where studies come from
@@ -162,11 +208,7 @@ def catalogue() -> dict[str, Study]:
 def find_study(name: str) -> Study:
     """A study of the catalogue by its name, or the user's own by the path of its file."""
     if name.endswith(".toml"):
-        path = Path(name)
-        try:
-            return _parse(path.stem, path.read_text("utf-8"), name)
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"cannot read {name}: {getattr(error, 'strerror', None) or error}.") from error
+        return _parse(Path(name).stem, read_text(Path(name)), name)
     studies = catalogue()
     if name not in studies:
         error = unknown("study", name, studies)
@@ -177,7 +219,7 @@ def find_study(name: str) -> Study:
 def _parse(name: str, text: str, source: str) -> Study:
     try:
         content = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{source} is not valid TOML: {error}.") from error
     try:
         check_content(content)
@@ -197,7 +239,11 @@ def check_content(content: Mapping[str, Any]) -> None:
         ("runs", list, "tables [[runs]]"),
     ):  # fmt: skip
         if key in content and not isinstance(content[key], kind):
-            raise BadInput(f"{key} must be {words}, got {content[key]!r}.")
+            raise BadInput(f"{key} must be {words}, got {shown(content[key])}.")
+    for key in ("charts", "analyses"):
+        for name in content.get(key, ()):
+            if not isinstance(name, str):
+                raise BadInput(f"{key} must be a list of names, got {shown(content[key])}.")
     for name in content.get("analyses", ()):
         if name not in ANALYSES:
             raise unknown("analysis", name, ANALYSES)
@@ -210,6 +256,8 @@ def check_content(content: Mapping[str, Any]) -> None:
         for name in block:
             if name not in names and not plugin:
                 raise unknown("setting", name, names)
+        if not isinstance(block.get("variant", ""), str):
+            raise BadInput(f"variant must be text, got {shown(block['variant'])}.")
         empty = [name for name, value in block.items() if value == []]
         if empty:
             raise BadInput(f"{empty[0]} is an empty list; an axis needs at least one value.")

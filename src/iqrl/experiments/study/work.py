@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from iqrl.errors import BadInput
 from iqrl.experiments.study.analyses import ANALYSES
-from iqrl.experiments.study.directory import WorkUnit, remove_scratch, steps_done
-from iqrl.training.checkpoint import write_whole
+from iqrl.experiments.study.directory import WorkUnit, steps_done
+from iqrl.files import read_bytes, write_json, write_whole, writing
+from iqrl.plugins import trust
 from iqrl.training.loop import Progress, train_run
 from iqrl.training.run_directory import RunStore
 
@@ -25,7 +25,7 @@ def run_unit(unit: WorkUnit) -> None:
     path, progress = Path(unit.path), Path(unit.progress)
     if not path.parent.is_dir():
         raise BadInput(f"{path.parent} is not there; a study's directory must be one that every worker sees.")
-    remove_scratch(path)
+    trust([unit.config["task"], unit.config["method"]])  # the study names them, and the user names the study
     store = RunStore.create(path, unit.run)
     try:
         if steps_done(path) < unit.run.steps:
@@ -52,7 +52,8 @@ def _wait_for_lock(store: RunStore) -> None:
 def _analyse(path: Path, name: str) -> None:
     file = path / f"{name}.json"
     if not file.exists():
-        write_whole(file, (json.dumps(ANALYSES[name](path)) + "\n").encode())
+        with writing(file):
+            write_json(file, "analysis", ANALYSES[name](path), indent=None)
 
 
 class _ProgressFile:
@@ -65,9 +66,8 @@ class _ProgressFile:
         if time.monotonic() - self.last < REPORT_SECONDS:
             return
         self.last = time.monotonic()
-        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        scratch.write_text(f"{progress.step} {progress.steps_per_second:.0f}")
-        os.replace(scratch, self.path)
+        with contextlib.suppress(OSError):  # a display; whether the run can be saved is another matter
+            write_whole(self.path, f"{progress.step} {progress.steps_per_second:.0f}".encode())
 
 
 class UnitProgress(NamedTuple):
@@ -79,7 +79,7 @@ class UnitProgress(NamedTuple):
 def read_progress(unit: WorkUnit) -> UnitProgress | None:
     """None if the unit is not in training."""
     try:
-        step, speed = Path(unit.progress).read_text().split()
+        step, speed = read_bytes(Path(unit.progress)).split()
         return UnitProgress(step=int(step), steps_per_second=float(speed))
     except (OSError, ValueError):
         return None

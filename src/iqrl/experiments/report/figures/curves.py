@@ -44,9 +44,9 @@ from iqrl.experiments.report.charts import (
 )
 from iqrl.experiments.report.comparisons import Comparison
 from iqrl.experiments.study.results import StudyResults
+from iqrl.files import write_whole, writing
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_values
-from iqrl.training.checkpoint import write_whole
 
 # What every figure is drawn with
 
@@ -70,10 +70,8 @@ def drawing(path: str | Path, width: float, height: float, also: Sequence[Path] 
 def _save(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150)
-    try:
+    with writing(path):
         write_whole(path, buffer.getvalue())
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}.") from error
 
 
 def style_step_axis(axis: Axes) -> None:
