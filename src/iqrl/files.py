@@ -176,8 +176,10 @@ def why(error: OSError) -> str:
 
 def make_directories(*paths: Path) -> None:
     for path in paths:
-        with writing(path):
+        try:
             path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write to {path}: {why(error)}.") from error
 
 
 # Reading

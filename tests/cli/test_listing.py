@@ -26,4 +26,4 @@ def test_every_method_has_a_line_with_its_paper(run):
 def test_runs(run, trained):
     assert run("list", "runs", "--dir", "elsewhere").out == "no runs in elsewhere\n"
     (trained / "run.json").write_text("{")
-    assert run("list", "runs").out.startswith("runs in runs\n  runs/dqn: damaged; runs/dqn/run.json cannot be read")
+    assert run("list", "runs").out.startswith("runs in runs\n  runs/dqn: damaged; runs/dqn/run.json is not valid JSON")

@@ -149,7 +149,7 @@ def test_a_broken_run_file_is_refused(saved):
     for text, words in (
         (json.dumps(content), "unknown setting 'tsk'"),
         ('{"config": {"tsk": 1}}', "cannot be read as a run"),
-        ("{", "cannot be read as a run"),
+        ("{", "run.json is not valid JSON"),
     ):
         (saved / "run.json").write_text(text)
         refused(saved, words)

@@ -72,8 +72,8 @@ class RunStore:
             identity = content["id"]
         except (FileNotFoundError, NotADirectoryError):
             raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
-        except Damaged as error:
-            raise Damaged(f"{error} It cannot be read as a run.") from error
+        except Damaged:
+            raise
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {why(error)}.") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:

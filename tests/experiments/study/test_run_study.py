@@ -9,7 +9,7 @@ import pytest
 
 from iqrl.errors import BadInput
 from iqrl.experiments.executors.base import Outcome
-from iqrl.experiments.study.directory import StudyDirectory, remove_scratch
+from iqrl.experiments.study.directory import StudyDirectory
 from iqrl.experiments.study.estimate import seconds_of, total_seconds
 from iqrl.experiments.study.run_study import Watcher, run_study
 from iqrl.experiments.study.study import Study
@@ -183,13 +183,16 @@ def directory_written(directory):
         return directory.path
 
 
-def test_only_half_written_files_are_removed(tmp_path):
-    for name in (".metrics.parquet.123", "metrics.parquet", ".hidden", "run.json"):
-        (tmp_path / name).write_text("")
-    (tmp_path / ".run.123").mkdir()
-    remove_scratch(tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [".hidden", "metrics.parquet", "run.json"]
-    remove_scratch(tmp_path / "none")
+def test_only_half_written_files_are_removed(directory):
+    run = directory_written(directory) / "runs" / "one"
+    run.mkdir()
+    left = f".iqrl-{'0' * 16}.tmp"
+    for folder in (directory.path, run.parent, run, directory.path / "progress"):
+        for name in (left, ".mine.2024"):
+            (folder / name).write_text("")
+    StudyDirectory.open(directory.path)
+    assert not list(directory.path.rglob(left))
+    assert len(list(directory.path.rglob(".mine.2024"))) == 4
 
 
 def test_what_another_study_has_finished_is_copied_and_not_run(directory, tmp_path):
