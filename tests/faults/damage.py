@@ -177,5 +177,3 @@ def swap_files(originals: Path, folder: Path) -> None:
         except BadInput as error:
             assert "belongs to another run" in str(error), error
         shutil.rmtree(path)
-
-

@@ -241,7 +241,8 @@ def train_with_display(store: RunStore, driver: Driver | None = None) -> Result:
         if done >= store.run.steps:
             print(f"{store.path} holds this run, finished.", file=sys.stderr)
             return load_result(store, driver)
-        print(f"{store.path} holds this run up to step {done:,}; continuing.", file=sys.stderr)
+        far = f"up to step {done:,}" if done else "within its first period"
+        print(f"{store.path} holds this run {far}; continuing.", file=sys.stderr)
     label = f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}"
     with show_training(label) as display:
         return train_run(store.run, store, display, driver)
