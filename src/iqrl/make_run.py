@@ -21,6 +21,7 @@ from iqrl.settings import (
     Run,
     Settings,
     TaskSettings,
+    check_groups,
     check_value,
     fields_of,
     run_class,
@@ -48,7 +49,7 @@ def resolve_names(task: Named, method: Named, preset: str | None = None, **setti
     """The same for names that stand in a file; what is not trusted is not imported."""
     task_name, method_name = name_of(task), name_of(method)
     entry, found = find_task(task_name), find_method(method_name)
-    check_names(settings, (*entry.settings, *found.settings))
+    check_names(settings, (*entry.settings, *check_groups(method_name, found.settings)))
     given = check_settings(settings, (*COMMON, *_declared(), *entry.settings, *found.settings))
     _refuse_other_methods(method_name, found, given)
     _refuse_fixed(method_name, found, given)
@@ -64,6 +65,9 @@ def resolve_names(task: Named, method: Named, preset: str | None = None, **setti
     steps = values.get("steps", record.paper_steps or 100_000)
     values = {name: value(steps) if callable(value) else value for name, value in values.items()}
     cls = run_class((*found.settings, *entry.settings))
+    for name in values:
+        if name not in {field.name for field in dataclasses.fields(cls)}:
+            raise BadInput(f"{method_name} on {task_name} decides {shown(name)}, which is no setting of theirs.")
     run = cls(task=task_name, method=method_name, **(_derived(values, steps) | values))
     return found.settle(run, record, given)
 
@@ -128,7 +132,7 @@ def groups_for(task: str | None = None, method: str | None = None) -> tuple[type
     """Every group of the library, and those of a task and a method of the user's own."""
     groups: tuple[type[Settings], ...] = (*COMMON, *_declared())
     if method is not None and ":" in method:
-        groups += find_method(method).settings
+        groups += check_groups(method, find_method(method).settings)
     if task is not None and ":" in task:
         groups += find_task(task).settings
     return tuple(dict.fromkeys(groups))

@@ -358,6 +358,14 @@ def _hints(cls: type) -> Mapping[str, Any]:
 # Checking values
 
 
+def check_groups(name: str, groups: Any) -> tuple[type[Settings], ...]:
+    """The groups of settings that a task or method of the user's own declares."""
+    is_group = lambda each: isinstance(each, type) and issubclass(each, Settings)
+    if not isinstance(groups, tuple) or not all(map(is_group, groups)):
+        raise BadInput(f"{name}: its settings must be a tuple of classes of iqrl.Settings, got {shown(groups)}.")
+    return groups
+
+
 def is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (types.UnionType, typing.Union)
 

@@ -50,6 +50,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message[0].lower()}{message[1:].rstrip('.')}; see {self.prog} --help.")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse would say nothing where it cannot write."""
+        try:
+            print(message, end="", file=file or sys.stderr)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise RunFailed(f"cannot write to the standard output: {why(error)}.") from error
+
     @property
     def flags(self) -> list[str]:
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
@@ -60,11 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Nothing needs saving before training starts, and JAX does not expect an interrupted import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _write_what_the_terminal_can()
-    warnings.showwarning = show_warning
+    warnings.showwarning = show_warning  # ty: ignore[invalid-assignment]
     try:
         with no_traceback():
-            options = parse(sys.argv[1:] if arguments is None else arguments)
-        with no_traceback():
+            try:
+                options = parse(sys.argv[1:] if arguments is None else arguments)
+            except SystemExit:  # after --help and --version
+                flush()
+                raise
             run_to_end(options)
         return DONE
     except BadInput as error:
@@ -87,16 +99,15 @@ def run_to_end(options: argparse.Namespace) -> None:
     """The command, and all that it printed written."""
     try:
         run(options)
-        sys.stdout.flush()
     except SystemExit as error:  # of code of the user's own: commands return
         raise RunFailed(f"a task or method of your own ended the command with {in_a_sentence(error)}.") from error
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename is None and not _can_flush():
-            _close_stdout()
-            raise RunFailed(f"cannot write to the standard output: {why(error)}.") from error
+        if error.filename is None:
+            flush()
         raise
+    flush()
 
 
 @contextlib.contextmanager
@@ -118,12 +129,15 @@ TRACEBACK = "IQRL_TRACEBACK"
 """set it to see where a mistake in iqrl is"""
 
 
-def _can_flush() -> bool:
+def flush() -> None:
+    """All that was printed is written; a full disk is an error like others."""
     try:
         sys.stdout.flush()
-    except OSError:
-        return False
-    return True
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _close_stdout()
+        raise RunFailed(f"cannot write to the standard output: {why(error)}.") from error
 
 
 def _close_stdout() -> None:

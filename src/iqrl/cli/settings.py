@@ -175,10 +175,11 @@ def _drop_defaults(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     from iqrl.make_run import groups_for
     from iqrl.methods.registry import find_method
 
-    names = [config.get(name) for name in ("task", "method")]
-    if not all(isinstance(name, str) for name in names):
+    names = [config.get("task"), config.get("method")]
+    texts = [name for name in names if isinstance(name, str)]
+    if len(texts) < len(names):
         raise BadInput(f"in {path}: task and method must be names, got {shown(names)}.")
-    trust(name for name in names if ":" in name)
+    trust(name for name in texts if ":" in name)
     method = find_method(config["method"])
     defaults = {
         name: field.default for name, field in settings_of(groups_for(config["task"], config["method"])).items()

@@ -23,7 +23,7 @@ from iqrl.envs.minatar import asterix, breakout, freeway, seaquest, space_invade
 from iqrl.envs.minatar.game import GameSettings
 from iqrl.errors import BadInput, PackagesMissing, unknown
 from iqrl.plugins import load_attribute, load_module
-from iqrl.settings import Run, Settings, TaskSettings, task_settings_class
+from iqrl.settings import Run, Settings, TaskSettings, check_groups, task_settings_class
 
 
 def minatar(name: str, game: Callable[[str, float], Task]) -> TaskEntry:
@@ -101,7 +101,7 @@ def _own_task(name: str, found: Any) -> TaskEntry:
     if isinstance(found, Task):
         return TaskEntry(lambda given: check_task(name, found))
     if isinstance(found, TaskEntry):
-        own = tuple(dict.fromkeys((*found.settings, ExternalSettings)))
+        own = tuple(dict.fromkeys((*check_groups(name, found.settings), ExternalSettings)))
         return TaskEntry(lambda given: _make_own(name, lambda: found.make(given), given.frame_stack), own)
     if callable(found):
         return TaskEntry(lambda given: _make_own(name, _call(found, given), given.frame_stack), (ExternalSettings,))

@@ -78,8 +78,8 @@ class RunStore:
             raise BadInput(f"{file} cannot be read: {why(error)}.") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{file} cannot be read as a run, and was left alone ({error}).") from error
-        if not isinstance(identity, str):
-            raise BadInput(f"{file} cannot be read as a run, and was left alone (its id is not text).")
+        if not isinstance(identity, str) or not is_provenance(content):
+            raise BadInput(f"{file} cannot be read as a run, and was left alone (its id, versions or timing are none).")
         sweep(path)
         trust_marked(content.get("mark"), run.task, run.method)
         return cls(path, run, content)
@@ -277,6 +277,15 @@ def provenance() -> dict[str, Any]:
         "commit": _commit(),
         "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
     }
+
+
+def is_provenance(info: Any) -> bool:
+    """Whether what a file says of its making has the form of `provenance`, and a timing numbers."""
+    tables = [info.get(name, {}) for name in ("versions", "machine", "timing")]
+    if not all(isinstance(table, dict) for table in tables) or not isinstance(info.get("commit", ""), str | None):
+        return False
+    plain = all(isinstance(value, str | int | float | None) for table in tables for value in table.values())
+    return plain and all(isinstance(value, int | float) for value in tables[2].values())
 
 
 def _version(package: str) -> str:

@@ -18,7 +18,7 @@ from iqrl.experiments.study.work import run_unit
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 from iqrl.errors import BadInput
-from iqrl.experiments.executors.ray_cluster import RayExecutor
+from iqrl.experiments.executors.ray_cluster import RayExecutor, refuse_open
 
 STUDY = Study(
     "on-ray",
@@ -95,7 +95,7 @@ def kill(pid):
 def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(address, tmp_path):
     directory = StudyDirectory.create(tmp_path / "ray", STUDY)
     killer, runs = Killer(), list(STUDY.runs.values())
-    executor = RayExecutor(address, 2)
+    executor = RayExecutor(address, 2, trusted=True)
     try:
         assert run_study(directory, executor, killer, runs) == {}
     finally:
@@ -113,4 +113,36 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(address, tmp_pa
 @pytest.mark.filterwarnings("ignore")
 def test_no_cluster_is_said_in_a_sentence():
     with pytest.raises(BadInput, match="no Ray cluster at 'nowhere:1'"):
-        RayExecutor("nowhere:1", None)
+        RayExecutor("nowhere:1", None, trusted=True)
+
+
+def test_an_open_cluster_is_not_joined_unless_it_is_trusted(monkeypatch):
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with pytest.raises(BadInput, match="may be open to everybody.* --trust head:6379"):
+        RayExecutor("head:6379", None)
+    refuse_open("head:6379", trusted=True)
+    refuse_open(None, trusted=False)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    refuse_open("head:6379", trusted=False)
+
+
+def test_a_cluster_of_this_machine_listens_to_it_alone(monkeypatch):
+    given = {}
+
+    class Pretended:
+        def init(self, **named):
+            given.update(named)
+
+        def cluster_resources(self):
+            return {"CPU": 1}
+
+        def remote(self, **named):
+            return lambda function: function
+
+    monkeypatch.setattr("iqrl.experiments.executors.ray_cluster._import_ray", Pretended)
+    monkeypatch.delenv("RAY_NODE_IP_ADDRESS", raising=False)
+    RayExecutor(None, 1)
+    assert (given["_node_ip_address"], given["include_dashboard"]) == ("127.0.0.1", False)
+    monkeypatch.setenv("RAY_NODE_IP_ADDRESS", "10.0.0.1")
+    RayExecutor(None, 1)
+    assert given["_node_ip_address"] == "10.0.0.1"

@@ -7,25 +7,32 @@ import os
 import socket
 from typing import Any
 
-from iqrl.errors import BadInput, RunFailed
+from iqrl.errors import BadInput, RunFailed, shorten, shown
 from iqrl.experiments.executors.base import Outcome
 from iqrl.experiments.study.directory import WorkUnit
 from iqrl.training.devices import VARIABLE
 
 
 class RayExecutor:
-    """One core per unit; Ray finds the node. The study retries failed units, so Ray does not."""
+    """One core per unit; Ray finds the node. The study retries failed units, so Ray does not.
 
-    def __init__(self, address: str | None, workers: int | None):
+    A cluster that is started here listens to this machine alone, unless RAY_NODE_IP_ADDRESS says otherwise. One that
+    asks for no token lets everybody who reaches it run code as its user, so it is joined only if it is `trusted`.
+    """
+
+    def __init__(self, address: str | None, workers: int | None, trusted: bool = False):
+        refuse_open(address, trusted)
         self.ray = ray = _import_ray()
         # Ray may not change what the user's own process logs to, nor wait for metrics nobody reads.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         _refuse_unreachable(address)
         variables = {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
+        # Of a cluster that is there already, only its address is given.
+        own = {} if address else {"_node_ip_address": os.environ.get(HOST, LOOPBACK), "include_dashboard": False}
         try:
             ray.init(
                 address=address or "local", log_to_driver=False, logging_level=logging.ERROR,
-                runtime_env={"env_vars": variables} if variables else None,
+                runtime_env={"env_vars": variables} if variables else None, **own,
             )  # fmt: skip
         except (ConnectionError, ValueError, RuntimeError) as error:
             why = str(error).splitlines()[0].rstrip(".")
@@ -72,6 +79,20 @@ def _remote_work(unit: tuple) -> str | None:
     from iqrl.experiments.executors.worker import reply_to
 
     return reply_to(WorkUnit(*unit)._asdict()).get("error")
+
+
+LOOPBACK, HOST, MODE = "127.0.0.1", "RAY_NODE_IP_ADDRESS", "RAY_AUTH_MODE"
+
+
+def refuse_open(address: str | None, trusted: bool) -> None:
+    """A cluster elsewhere must ask for a token: with RAY_AUTH_MODE=token Ray takes it from RAY_AUTH_TOKEN, from the
+    file RAY_AUTH_TOKEN_PATH or from ~/.ray/auth_token, and sends it with every call. iqrl never reads it."""
+    if address is None or trusted or os.environ.get(MODE) == "token":
+        return
+    raise BadInput(
+        f"the cluster at {shown(address)} may be open to everybody, who could then run code here; set {MODE}=token "
+        f"with its token, or say --trust {shorten(address, 60)} if its network is your own."
+    )
 
 
 def _refuse_unreachable(address: str | None) -> None:

@@ -19,6 +19,7 @@ import polars as pl
 
 from iqrl.errors import BadInput, shown
 from iqrl.experiments.study.directory import STUDY_FILE, StudyDirectory
+from iqrl.experiments.study.study import check_content
 from iqrl.files import (
     SCRATCH,
     Damaged,
@@ -33,11 +34,15 @@ from iqrl.files import (
     writing,
 )
 from iqrl.make_run import read_run
-from iqrl.training.run_directory import RunStore, check_rows
+from iqrl.training.run_directory import RunStore, check_rows, is_provenance
 
 CURVES_FILE, MANIFEST_FILE = "curves.parquet", "manifest.json"
 NAME_COLUMNS = ("study", "task", "method", "buffer_size")
 """columns of every export, beside the settings that the study varies"""
+
+
+NEEDED = ("task", "method", "buffer_size", "seed", "seeds", "steps")
+"""settings of a run that its tables and charts name"""
 
 
 class RunRecord(NamedTuple):
@@ -153,6 +158,7 @@ def _read_export(path: Path) -> StudyResults:
     try:
         manifest = read_json(path / MANIFEST_FILE, "manifest")
         read = read_table(path / CURVES_FILE, "curves")
+        check_manifest(manifest)
         check_export(path, manifest, read.data)
         curves = read.table
         records = [_read_record(record) for record in manifest.pop("runs")]
@@ -162,15 +168,27 @@ def _read_export(path: Path) -> StudyResults:
             [curves.drop((repeated - {"run"}) & set(curves.columns)).unique(["run", "seed", "step"])]
         )
         for record in {record.id: record for record in records}.values():
-            check_rows(path / CURVES_FILE, read_run(record.config), curves.filter(pl.col("run") == record.id))
+            rows = curves.filter(pl.col("run") == record.id)
+            if not check_rows(path / CURVES_FILE, read_run(record.config), rows).height:
+                raise Damaged(f"{path / CURVES_FILE} has no rows of the run {shown(record.id)}.")
         return StudyResults(
             **{name: manifest[name] for name in ("name", "title", "about", "unfinished", "content", "digest")},
-            charts=tuple(manifest["charts"]), curves=curves, runs=records, plan=tuple(map(tuple, manifest["plan"])),
+            charts=tuple(manifest["charts"]), curves=curves, runs=records,
+            plan=tuple((variant, id) for variant, id in manifest["plan"]),
         )  # fmt: skip
     except BadInput:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"{path} cannot be read as an export of a study ({error}).") from error
+
+
+def check_manifest(manifest: dict[str, Any]) -> None:
+    """Kinds of what is read from it. Raises BadInput, KeyError and TypeError."""
+    check_content(manifest["content"])
+    texts = [manifest[name] for name in ("name", "title", "about", "digest")] + list(manifest["charts"])
+    texts += [text for pair in manifest["plan"] for text in pair]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(manifest["unfinished"], int):
+        raise TypeError("a text or a number is something else")
 
 
 def check_export(path: Path, manifest: dict[str, Any], curves: bytes) -> None:
@@ -180,10 +198,14 @@ def check_export(path: Path, manifest: dict[str, Any], curves: bytes) -> None:
 
 
 def _read_record(record: dict[str, Any]) -> RunRecord:
-    read = RunRecord(**record | {"varied": tuple(record["varied"])})
+    given: dict[str, Any] = record | {"varied": tuple(record["varied"])}
+    read = RunRecord(**given)
     texts, tables = (read.id, read.study, read.variant, *read.varied), (read.config, read.info, read.analyses)
     if not all(isinstance(each, str) for each in texts) or not all(isinstance(each, dict) for each in tables):
         raise TypeError("a run of the manifest is not that of a study")
+    complete = {*read.varied, *NEEDED} <= set(read.config) and isinstance(read.given, dict)
+    if not complete or not is_provenance(read.info):
+        raise TypeError(f"the run {shown(read.id)} of the manifest is not complete")
     return read
 
 
