@@ -118,7 +118,7 @@ def test_no_cluster_is_said_in_a_sentence():
 
 def test_an_open_cluster_is_not_joined_unless_it_is_trusted(monkeypatch):
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
-    with pytest.raises(BadInput, match="may be open to everybody.* --trust head:6379"):
+    with pytest.raises(BadInput, match=r"may be open to everybody.* --trust head:6379"):
         RayExecutor("head:6379", None)
     refuse_open("head:6379", trusted=True)
     refuse_open(None, trusted=False)
@@ -141,6 +141,7 @@ def test_a_cluster_of_this_machine_listens_to_it_alone(monkeypatch):
 
     monkeypatch.setattr("iqrl.experiments.executors.ray_cluster._import_ray", Pretended)
     monkeypatch.delenv("RAY_NODE_IP_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # given back afterwards
     RayExecutor(None, 1)
     assert (given["_node_ip_address"], given["include_dashboard"]) == ("127.0.0.1", False)
     monkeypatch.setenv("RAY_NODE_IP_ADDRESS", "10.0.0.1")

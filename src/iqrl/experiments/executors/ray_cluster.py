@@ -22,6 +22,8 @@ class RayExecutor:
 
     def __init__(self, address: str | None, workers: int | None, trusted: bool = False):
         refuse_open(address, trusted)
+        if address is None and HOST not in os.environ:
+            os.environ.setdefault(REACHABLE, "0")  # Ray takes 127.0.0.1 for the machine's address otherwise
         self.ray = ray = _import_ray()
         # Ray may not change what the user's own process logs to, nor wait for metrics nobody reads.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -82,6 +84,8 @@ def _remote_work(unit: tuple) -> str | None:
 
 
 LOOPBACK, HOST, MODE = "127.0.0.1", "RAY_NODE_IP_ADDRESS", "RAY_AUTH_MODE"
+REACHABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""whether a cluster that is started here can be joined from other machines"""
 
 
 def refuse_open(address: str | None, trusted: bool) -> None:
