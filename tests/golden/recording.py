@@ -99,7 +99,7 @@ def digests(task: str, method: str, settings: dict) -> dict[str, str]:
     state, found = program.init(), {}
     for stop in range(run.period, run.steps + 1, run.period):
         state, period = program.advance(state, np.int32(stop))
-        rows = period_rows(run, driver.agent, [(stop, jax.device_get(period))])
+        rows = period_rows(run, [(stop, jax.device_get(period), driver.agent.report(stop))])
         for name in rows.columns:
             found[f"metrics.{name}"] = digest(found.get(f"metrics.{name}", ""), np.array(rows[name].to_list()))
     return found | {name: digest(*jax.tree.leaves(part)) for name, part in parts_of(driver, state).items()}

@@ -53,6 +53,8 @@ class Progress(NamedTuple):
 
 
 Display = Callable[[Progress], None]
+Report = dict[str, float]
+"""what an agent reports at a step"""
 
 
 def driver_of(run: Run) -> Driver:
@@ -140,7 +142,7 @@ class _Loop:
         program: Program,
     ):
         self.run, self.agent, self.store, self.display, self.program = run, agent, store, display, program
-        self._metrics, self._periods, self.state = metrics, list[tuple[int, Period]](), state
+        self._metrics, self._periods, self.state = metrics, list[tuple[int, Period, Report]](), state
         self.step = int(state.step)
         self.trained, self.seconds = 0, 0.0
         self.saved_at, self.saved_step, self.saving = time.monotonic(), self.step, 0.0
@@ -154,7 +156,7 @@ class _Loop:
         """One row per seed and period. Periods become rows when the rows are asked for: one by one they would take
         longer than a short period does."""
         if self._periods:
-            rows = period_rows(self.run, self.agent, self._periods)
+            rows = period_rows(self.run, self._periods)
             self._metrics = pl.concat([self._metrics, rows], rechunk=True) if self._metrics.height else rows
             self._periods = []
         return self._metrics
@@ -199,15 +201,16 @@ class _Loop:
         self.trained += self.step - previous
         parameters = self.agent.parameters(state.agent)
         self.refuse_infinities(jax.device_get(all_finite(parameters)) if period is None else period.finite)
+        report = self.agent.report(self.step)
         if period is not None:
-            self._periods.append((stop, period))
+            self._periods.append((stop, period, report))
         try:
-            self.show(period)
+            self.show(period, report)
         except BaseException:  # of whoever follows the run: what was computed is not lost by it
             self.save()
             raise
 
-    def show(self, period: Period | None) -> None:
+    def show(self, period: Period | None, report: Report) -> None:
         """Within a period nothing is said of its returns yet."""
         left = (self.run.steps - self.step) * self.run.seeds / self.steps_per_second
         returns = np.full(self.run.seeds, np.nan) if period is None else np.asarray(period.returns)
@@ -216,7 +219,7 @@ class _Loop:
                 step=self.step,
                 steps=self.run.steps,
                 returns=returns,
-                report=self.agent.report(self.step),
+                report=report,
                 steps_per_second=self.steps_per_second,
                 seconds_left=left,
             )
@@ -251,17 +254,17 @@ class _Loop:
         self.saving = self.saved_at - started
 
 
-def period_rows(run: Run, agent: Agent, periods: Sequence[tuple[int, Period]]) -> pl.DataFrame:
-    """One row per period and seed."""
-    steps, reports = [step for step, _ in periods], [agent.report(step) for step, _ in periods]
+def period_rows(run: Run, ended: Sequence[tuple[int, Period, Report]]) -> pl.DataFrame:
+    """One row per seed of each period that ended: at which step, what it gave, what the agent reports then."""
+    steps, periods, reports = zip(*ended, strict=True)
     seeds = np.arange(run.seed, run.seed + run.seeds)
     keys = {"seed": np.tile(seeds, len(steps)), "step": np.repeat(steps, run.seeds)}
     joined = lambda values: np.concatenate([np.asarray(value) for value in values])
     metrics: dict[str, Any] = {
-        "return": joined(period.returns for _, period in periods).astype(np.float64),
-        "episodes": joined(period.episodes for _, period in periods),
+        "return": joined(period.returns for period in periods).astype(np.float64),
+        "episodes": joined(period.episodes for period in periods),
         **{name: np.repeat([report[name] for report in reports], run.seeds) for name in reports[0]},
-        **{name: joined(period.metrics[name] for _, period in periods) for name in periods[0][1].metrics},
+        **{name: joined(period.metrics[name] for period in periods) for name in periods[0].metrics},
     }
     columns = keys | {name: metrics[name] for name in sort_columns(metrics)}
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
