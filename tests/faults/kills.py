@@ -29,9 +29,11 @@ PROCESSES.set_forkserver_preload(["lives"])
 class Killed:
     """A kind of run, trained undisturbed once: what all others are compared with."""
 
-    def __init__(self, kind: str, folder: Path):
+    def __init__(self, kind: str, folder: Path, timed: bool = True):
         self.kind, self.whole = kind, folder / kind
         assert self.finish(self.whole) == 0, f"{kind} does not train"
+        if not timed:
+            return
         again = self.start(folder / f"{kind}-again")  # compiled before; how long it saves
         wait_for_file(again, folder / f"{kind}-again" / FILES[0], None)
         started = time.monotonic()

@@ -17,6 +17,7 @@ from iqrl.training import compilation, loop, run_directory
 
 TINY = {"seeds": 2, "learning_starts": 100, "target_period": 100, "buffer_size": 50}
 KINDS = {
+    "short": ("CartPole-v0", "dqn", TINY | {"steps": 3000, "period": 100}),
     "compiled": ("CartPole-v0", "iq", TINY | {"steps": 10_000, "period": 50}),
     "measured": (
         "CartPole-v0", "dqn", TINY | {"steps": 10_000, "period": 100, "measure_every": 20, "measure_recent": 200},

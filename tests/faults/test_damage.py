@@ -5,7 +5,7 @@ import shutil
 
 import polars as pl
 import pytest
-from damage import Reader, damage_files, damage_one_file_everywhere, make_originals, swap_files
+from damage import Reader, damage_files, damage_one_file_everywhere, swap_files
 
 import iqrl
 from iqrl.cli.main import main
@@ -14,13 +14,6 @@ from iqrl.experiments.integrity import check
 from iqrl.experiments.study.results import load_results
 from iqrl.files import table_bytes, write_json, write_whole
 from iqrl.training.run_directory import RunStore
-
-
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("originals")
-    make_originals(folder)
-    return folder
 
 
 @pytest.fixture

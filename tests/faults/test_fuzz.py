@@ -1,17 +1,9 @@
 """Two thousand inputs that nobody would give on purpose: each ends in a sentence, none in a traceback."""
 
-import damage
 import pytest
 from fuzzing import KINDS, Case, build_parser_once, fuzz, nothing_compiled, run_case
 
 CASES, SEED = 2000, 0
-
-
-@pytest.fixture(scope="module")
-def originals(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("originals")
-    damage.make_originals(folder)
-    return folder
 
 
 def test_no_input_ends_in_a_traceback(originals, tmp_path, monkeypatch):
