@@ -10,6 +10,7 @@ import pytest
 from iqrl.envs.registry import TASKS, make_task
 from iqrl.errors import BadInput
 from iqrl.make_run import groups_for, read_run, resolve
+from iqrl.methods.medqn import ConsolidationSettings
 from iqrl.methods.registry import METHODS, build_agent
 from iqrl.settings import COMMON, Run, settings_of
 
@@ -223,5 +224,7 @@ def test_an_old_run_with_other_values_of_what_it_does_not_have_is_refused(change
 
 
 def test_a_run_has_no_settings_but_its_own():
-    assert set(dataclasses.asdict(resolve("CartPole-v0", "dqn"))) == {*settings_of(COMMON), "task", "method"}
+    assert set(dataclasses.asdict(resolve("CartPole-v0", "medqn-r"))) == {
+        *settings_of((*COMMON, ConsolidationSettings)), "task", "method",
+    }  # fmt: skip
     assert isinstance(resolve("CartPole-v0", "iq"), Run)

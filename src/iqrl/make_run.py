@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import gymnasium
+
 from iqrl.envs.base import Task, TaskEntry
+from iqrl.envs.external import copies_of
 from iqrl.envs.registry import TASK_GROUPS, find_task, groups_of_task, task_of
 from iqrl.errors import BadInput, shown, unknown
 from iqrl.methods.base import Method
@@ -30,8 +34,8 @@ from iqrl.settings import (
     types_of,
 )
 
-Named = str | Callable
-"""a name, or a class or function of the user's own at the top of a module"""
+Named = str | Callable | gymnasium.Env
+"""a name, a class or function of the user's own, or an environment, of which copies are made"""
 NAME = re.compile(r"[\w./:+-]{1,200}")
 """what a task or a method may be called"""
 
@@ -41,6 +45,7 @@ def resolve(task: Named, method: Named, preset: str | None = None, **settings: A
 
     A task or method of the user's own is imported: whoever calls this names it.
     """
+    task = copies_of(task) if isinstance(task, gymnasium.Env) else task
     trust(name for name in (name_of(task), name_of(method)) if ":" in name)
     return resolve_names(task, method, preset, **settings)
 
@@ -48,6 +53,8 @@ def resolve(task: Named, method: Named, preset: str | None = None, **settings: A
 def resolve_names(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:
     """The same for names that stand in a file; what is not trusted is not imported."""
     task_name, method_name = name_of(task), name_of(method)
+    if isinstance(settings.get("env_kwargs"), Mapping):
+        settings["env_kwargs"] = _as_json(settings["env_kwargs"])
     entry, found = find_task(task_name), find_method(method_name)
     check_names(settings, (*entry.settings, *check_groups(method_name, found.settings)))
     given = check_settings(settings, (*COMMON, *_declared(), *entry.settings, *found.settings))
@@ -70,6 +77,15 @@ def resolve_names(task: Named, method: Named, preset: str | None = None, **setti
             raise BadInput(f"{method_name} on {task_name} decides {shown(name)}, which is no setting of theirs.")
     run = cls(task=task_name, method=method_name, **(_derived(values, steps) | values))
     return found.settle(run, record, given)
+
+
+def _as_json(keywords: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(keywords, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise BadInput(
+            f"env_kwargs cannot be written as JSON ({error}); give a function that makes the environment with them."
+        ) from error
 
 
 def read_run(config: Mapping[str, Any]) -> Run:

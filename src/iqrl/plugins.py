@@ -13,10 +13,11 @@ import hmac
 import importlib
 import importlib.util
 import os
+import re
 import secrets
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -30,19 +31,44 @@ VARIABLE = "IQRL_TRUST"
 """modules that are trusted, with commas between them"""
 
 
+HELD = "object"
+"""stands for the module in the names of objects that only this process has"""
+_held: dict[str, Any] = {}
+
+
 def name_of(given: Any) -> str:
-    """A name as it is; of a class or function of the user's own, `module:attribute`."""
+    """A name as it is; of a class or function of the user's own, `module:attribute`.
+
+    A function inside another, a lambda and a partial cannot be found by a name; they are kept, as long as this process
+    lasts, under a name of the form `object:what_1`.
+    """
     if isinstance(given, str):
         return given
     module, attribute = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
-    if not module or not attribute:
+    if module and attribute and attribute.isidentifier() and not isinstance(given, Held):
+        return f"{module}:{attribute}"
+    if not callable(given):
         raise BadInput(
             f"task and method are names, such as module:attribute, or classes and functions of your own, not "
             f"{type(given).__name__} objects."
         )
-    if not attribute.isidentifier():
-        raise BadInput(f"{attribute} is inside another; only what is at the top of a module can be found again.")
-    return f"{module}:{attribute}"
+    for name, object in _held.items():
+        if object is given:
+            return name
+    words = re.sub(r"\W+", "_", getattr(given, "label", None) or attribute or type(given).__name__).strip("_")
+    name = f"{HELD}:{words or 'lambda'}_{len(_held) + 1}"
+    _held[name] = given
+    return name
+
+
+class Held:
+    """A function that makes what was given as an object; `label` is what its name begins with."""
+
+    def __init__(self, make: Callable[[], Any], label: str):
+        self.make, self.label = make, label
+
+    def __call__(self) -> Any:
+        return self.make()
 
 
 # Trust
@@ -116,6 +142,10 @@ def _key() -> bytes:
 
 def load_attribute(name: str) -> Any:
     """The attribute of a module found from the current directory or the installed packages."""
+    if name.startswith(f"{HELD}:"):
+        if name not in _held:
+            raise BadInput(f"{name} was an object of the process that made it; give a class or function by its name.")
+        return _held[name]
     module, attribute = load_module(name), name.partition(":")[2]
     if not hasattr(module, attribute):
         raise BadInput(f"module {module.__name__!r} has no {attribute!r}.")

@@ -6,7 +6,7 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Discrete
 
 import iqrl
 from iqrl.envs.external import task_of_environment
@@ -42,22 +42,6 @@ class Broken(Line):
 
 class Continuous(Line):
     action_space = Box(-1.0, 1.0, (1,), np.float32)
-
-
-class FromOne(Line):
-    action_space = Discrete(2, start=1)
-
-
-class Named(Line):
-    observation_space = Dict({"place": Discrete(5)})
-
-
-class Paired(Line):
-    observation_space = Tuple((Discrete(5), Discrete(2)))
-
-
-class Table(Line):
-    observation_space = Box(0.0, 1.0, (3, 3), np.float32)
 
 
 class FloatPictures(Line):
@@ -140,10 +124,6 @@ class FloatGrey(Grey):
         return super()._seen() / 255
 
 
-class ChannelsFirst(Grey):
-    observation_space = Box(0, 255, (3, 40, 40), np.uint8)
-
-
 class NoEnvironment:
     def reset(self):
         return np.zeros(2)
@@ -172,10 +152,6 @@ HERE = __name__
     ("task", "words"),
     [
         (f"{HERE}:Continuous", "has actions Box(-1.0, 1.0, (1,), float32); only discrete actions can be learned"),
-        (f"{HERE}:FromOne", "numbers its actions from 1; they must start at 0."),
-        (f"{HERE}:Named", "has observations of the kind Dict; they must be a Box"),
-        (f"{HERE}:Paired", "has observations of the kind Tuple; they must be a Box"),
-        (f"{HERE}:Table", "has observations of shape (3, 3); they must be a vector or an image."),
         (f"{HERE}:FloatPictures", "has images of float32; they must be bytes (uint8)."),
         (f"{HERE}:Failing", "no such device"),
         (f"{HERE}:OtherShape", "reset gives an observation of shape (2,), but its space has (3,)."),
@@ -185,13 +161,12 @@ HERE = __name__
         (f"{HERE}:FailingStep", "step(0) failed with OSError at test_external.py"),
         (f"{HERE}:NotANumber", "reset gives an observation that is not finite."),
         (f"{HERE}:FloatGrey", "reset gives an observation of float64, but its space has bytes (uint8)."),
-        (f"{HERE}:ChannelsFirst", "has images of shape (3, 40, 40), which looks like channels or frames first"),
         (f"{HERE}:NoEnvironment", "makes NoEnvironment, not an iqrl.Task or a gymnasium.Env."),
         (f"{HERE}:a_number", "makes int, not an iqrl.Task or a gymnasium.Env."),
         (f"{HERE}:a_failure", "cannot be made: OSError at test_external.py"),
         (f"{HERE}:Lin-v0", "unknown environment 'Lin-v0'"),
         ("LunarLaner-v3", "did you mean LunarLander-v3?"),
-        ("Pendulum-v1", "only discrete actions can be learned by Q values."),
+        ("Pendulum-v1", "only discrete actions can be learned by Q values"),
         ("ALE/Pnog-v5", "did you mean"),
         ("Pong-v5", "did you mean ALE/Pong-v5?"),
         ("MinAtar/Brekout-v1", "did you mean MinAtar/Breakout-v1?"),
@@ -271,10 +246,9 @@ def test_an_environment_can_be_named_in_several_ways(monkeypatch):
     assert named(a_line) == f"{HERE}:a_line"
     assert named("gymnasium:CartPole-v1") == "gymnasium:CartPole-v1"
     assert make_task(iqrl.resolve(f"{HERE}:a_line_of", "dqn")).actions == 2
-    with pytest.raises(iqrl.BadInput, match=r"<locals>\.Inner is inside another"):
-        iqrl.resolve(type("Inner", (Line,), {"__qualname__": "f.<locals>.Inner"}), "dqn")
-    with pytest.raises(iqrl.BadInput, match="or classes and functions of your own, not Line objects"):
-        iqrl.resolve(Line(), "dqn")
+    assert named(type("Inner", (Line,), {"__qualname__": "f.<locals>.Inner"})).startswith("object:f_locals_Inner_")
+    with pytest.raises(iqrl.BadInput, match="or classes and functions of your own, not int objects"):
+        iqrl.resolve(3, "dqn")
     monkeypatch.setattr(sys.modules["__main__"], "MyLine", Line, raising=False)
     assert iqrl.train("__main__:MyLine", "dqn", steps=20, seeds=1, learning_starts=10).run.identity
 

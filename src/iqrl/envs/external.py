@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +17,9 @@ from gymnasium.wrappers import FrameStackObservation
 from iqrl.core.encoders import MINATAR, NATURE, Image, Layers
 from iqrl.envs.base import Task, external_task
 from iqrl.envs.check import check_environment
-from iqrl.errors import BadInput
-from iqrl.plugins import in_a_sentence
+from iqrl.envs.spaces import in_known_spaces, is_image
+from iqrl.errors import BadInput, shown
+from iqrl.plugins import Held, in_a_sentence
 from iqrl.settings import Settings, setting
 
 NO_LIMIT = 2**30
@@ -27,16 +30,43 @@ class ExternalSettings(Settings):
     """Gymnasium's environments"""
 
     frame_stack: int = setting(1, "images: frames that are stacked; Atari always has 4", minimum=1, paper="4")
+    env_kwargs: str = setting("", 'keyword arguments of the environment, as JSON, such as \'{"map_name": "8x8"}\'')
 
 
 def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1) -> Task:
     """The task that the environments made are; of images, `stack` are seen together."""
-    env = make_environment(name, make)
-    task = task_of_environment(name, env, lambda seed: make(), stack)
+    env = in_known_spaces(name, make_environment(name, make))
+    task = task_of_environment(name, env, lambda seed: in_known_spaces(name, make()), stack)
     check_environment(name, env)
     with contextlib.suppress(Exception):  # nothing more is wanted of it
         env.close()
     return task
+
+
+def keywords_of(given: str) -> dict[str, Any]:
+    """The keyword arguments in `env_kwargs`."""
+    try:
+        found = json.loads(given) if given else {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadInput(f'env_kwargs is {shown(given)}; it must be a JSON object, such as {{"size": 5}}.')
+    return found
+
+
+def copies_of(env: gymnasium.Env) -> Held:
+    """A function that makes environments like this one, each with a state of its own."""
+    label = type(env.unwrapped).__name__
+    if env.spec is not None:
+        spec = env.spec
+        return Held(lambda: gymnasium.make(spec), label)
+    try:
+        whole = copy.deepcopy(env)
+    except Exception as error:
+        raise BadInput(
+            f"the {label} given cannot be copied ({in_a_sentence(error)}); give its class or a function that makes it."
+        ) from error
+    return Held(lambda: copy.deepcopy(whole), label)
 
 
 def make_environment(name: str, make: Callable[[], Any]) -> Any:
@@ -48,28 +78,17 @@ def make_environment(name: str, make: Callable[[], Any]) -> Any:
 
 def task_of_environment(name: str, env: gymnasium.Env, make: Callable[[int], gymnasium.Env], stack: int = 1) -> Task:
     """The task that an environment is; `make(seed)` makes one of its kind."""
-    for space in ("action_space", "observation_space"):
-        if getattr(env, space, None) is None:
-            raise BadInput(f"{name} has no {space}; an environment declares which actions and observations it has.")
-    if not isinstance(env.action_space, Discrete):
-        raise BadInput(f"{name} has actions {env.action_space}; only discrete actions can be learned by Q values.")
-    if env.action_space.start != 0:
-        raise BadInput(f"{name} numbers its actions from {env.action_space.start}; they must start at 0.")
-    space = env.observation_space
-    if not isinstance(space, Box):
-        kind = type(space).__name__
-        raise BadInput(
-            f"{name} has observations of the kind {kind}; they must be a Box, of a vector or an image "
-            f"(gymnasium.wrappers.FlattenObservation makes one of most others)."
-        )
-    is_image = len(space.shape) == 3 or (len(space.shape) == 2 and space.dtype == np.uint8)
-    if stack > 1 and not is_image:
+    space, actions = env.observation_space, env.action_space
+    assert isinstance(space, Box)
+    assert isinstance(actions, Discrete)
+    shows_images = is_image(space)
+    if stack > 1 and not shows_images:
         raise BadInput(f"frame_stack is for images, and {name} has none.")
-    described = _as_image(name, space, stack) if is_image else _as_vector(name, space)
+    described = _as_image(name, space, stack) if shows_images else _as_vector(name, space)
     return external_task(
         make if stack == 1 else lambda seed: FrameStackObservation(make(seed), stack, padding_type="zero"),
         name=name,
-        actions=int(env.action_space.n),
+        actions=int(actions.n),
         time_limit=NO_LIMIT,
         summary="an environment of Gymnasium",
         **described,
@@ -77,8 +96,6 @@ def task_of_environment(name: str, env: gymnasium.Env, make: Callable[[int], gym
 
 
 def _as_vector(name: str, space: Box) -> dict[str, Any]:
-    if len(space.shape) != 1:
-        raise BadInput(f"{name} has observations of shape {space.shape}; they must be a vector or an image.")
     if not space.shape[0]:
         raise BadInput(f"{name} has observations without numbers; they must have at least one.")
     low, high = (np.asarray(bound, np.float64).tolist() for bound in (space.low, space.high))
@@ -104,11 +121,6 @@ def _as_image(name: str, space: Box, stack: int) -> dict[str, Any]:
     if space.dtype != np.uint8:
         raise BadInput(f"{name} has images of {space.dtype}; they must be bytes (uint8).")
     height, width, channels = (*space.shape, 1)[:3]
-    if height <= 4 < min(width, channels):
-        raise BadInput(
-            f"{name} has images of shape {space.shape}, which looks like channels or frames first; they must be "
-            f"[height, width, channels] or [height, width], and frame_stack puts frames together."
-        )
     highest = float(space.high.max())
     size = height * width * channels
     image = Image(height, width, channels, stack, highest)

@@ -18,7 +18,7 @@ from iqrl.envs.classic.cartpole import cartpole
 from iqrl.envs.classic.mountain_car import MountainCarSettings, mountain_car
 from iqrl.envs.classic.pendulum import PendulumSettings, pendulum
 from iqrl.envs.classic.probes import PROBES
-from iqrl.envs.external import ExternalSettings, gymnasium_task, make_environment
+from iqrl.envs.external import ExternalSettings, gymnasium_task, keywords_of, make_environment
 from iqrl.envs.minatar import asterix, breakout, freeway, seaquest, space_invaders
 from iqrl.envs.minatar.game import GameSettings
 from iqrl.errors import BadInput, PackagesMissing, unknown
@@ -89,11 +89,15 @@ def find_task(name: str) -> TaskEntry:
     if name.startswith("ALE/"):
         return TaskEntry(lambda given: atari_task(name, given), (GameSettings,))
     if _is_registered(name):
-        make = lambda: gymnasium.make(name)
-        return TaskEntry(lambda given: gymnasium_task(name, make, given.frame_stack), (ExternalSettings,))
+        return TaskEntry(lambda given: _registered_task(name, given), (ExternalSettings,))
     if ":" not in name:
         raise unknown("task", name, TASKS, also=_registered())
     return _own_task(name, load_attribute(name))
+
+
+def _registered_task(name: str, given: Any) -> Task:
+    keywords = keywords_of(given.env_kwargs)
+    return gymnasium_task(name, lambda: gymnasium.make(name, **keywords), given.frame_stack)
 
 
 def _own_task(name: str, found: Any) -> TaskEntry:
@@ -119,9 +123,10 @@ def _make_own(name: str, make: Callable[[], Any], frame_stack: int) -> Task:
 
 
 def _call(maker: Callable, given: TaskSettings) -> Callable[[], Any]:
-    """A function that has a parameter gets the settings of the task."""
-    if isinstance(maker, type) or not _has_parameter(maker):
-        return lambda: maker()
+    """A function that has a parameter gets the settings of the task; any other gets `env_kwargs`."""
+    keywords = keywords_of(getattr(given, "env_kwargs", ""))
+    if keywords or isinstance(maker, type) or not _has_parameter(maker):
+        return lambda: maker(**keywords)
     return lambda: maker(given)
 
 
