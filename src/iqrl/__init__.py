@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from iqrl.api import resume, train
+    from iqrl.api import load, resume, train
     from iqrl.diagnostics.interference.any_agent import InterferenceMeter
     from iqrl.envs.base import EnvInputs, Task, TaskEntry
     from iqrl.envs.registry import TASKS
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from iqrl.make_run import resolve
     from iqrl.methods.base import Method
     from iqrl.methods.registry import METHODS
+    from iqrl.model import Model
     from iqrl.settings import Run, Settings, setting
     from iqrl.training.evaluation import evaluate
-    from iqrl.training.loop import load
     from iqrl.training.results import Result, TrainedAgent
 
 __version__ = "0.1.0"
@@ -24,19 +24,34 @@ _HOMES = {
     "METHODS": "methods.registry", "TASKS": "envs.registry", "BadInput": "errors", "EnvInputs": "envs.base",
     "InterferenceMeter": "diagnostics.interference.any_agent", "Method": "methods.base", "Result": "training.results",
     "Run": "settings", "RunFailed": "errors", "Settings": "settings", "Task": "envs.base", "TaskEntry": "envs.base",
-    "TrainedAgent": "training.results", "evaluate": "training.evaluation", "load": "training.loop",
-    "resolve": "make_run", "resume": "api", "setting": "settings", "train": "api",
+    "TrainedAgent": "training.results", "evaluate": "training.evaluation", "load": "api",
+    "resolve": "make_run", "resume": "api", "setting": "settings", "train": "api", "Model": "model",
 }  # fmt: skip
+_MODELS = (
+    "DQN", "SRNN", "DSOM", "TCNN", "IQ", "IQNoDistillation", "IQNoMultiHead", "IQNoClustering", "IQInitialStates",
+    "IQGameScore", "IQRE", "IQTE", "Rainbow", "RainbowSRNN", "RainbowIQ", "RainbowIQRE", "RainbowIQTE", "DQNLayerNorm",
+    "MeDQNU", "MeDQNR", "StreamQ", "StreamC51", "LocalQ",
+)  # fmt: skip
+"""a class for each method"""
 
 __all__ = [
-    "METHODS", "TASKS", "BadInput", "EnvInputs", "InterferenceMeter", "Method", "Result", "Run", "RunFailed",
-    "Settings", "Task", "TaskEntry", "TrainedAgent", "evaluate", "load", "resolve", "resume", "setting", "train",
+    "METHODS", "TASKS", "BadInput", "EnvInputs", "InterferenceMeter", "Method", "Model", "Result", "Run",
+    "RunFailed", "Settings", "Task", "TaskEntry", "TrainedAgent", "evaluate", "load", "resolve", "resume", "setting",
+    "train", *_MODELS,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _MODELS:
+        models = import_module("iqrl.model").MODELS.values()
+        value = {model.__name__: model for model in models}[name]
+    elif name in _HOMES:
+        value = getattr(import_module(f"iqrl.{_HOMES[name]}"), name)
+    else:
         raise AttributeError(f"module 'iqrl' has no attribute {name!r}")
-    value = getattr(import_module(f"iqrl.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

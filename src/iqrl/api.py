@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from iqrl.make_run import Named, resolve
+from iqrl.model import Model, load_model
 from iqrl.training.loop import Display, driver_of, train_run
+from iqrl.training.loop import load as load_run
 from iqrl.training.results import Result
 from iqrl.training.run_directory import RunStore
 
@@ -37,6 +39,14 @@ def train(
     driver = driver_of(run)  # says what is wrong before a directory is made
     store = RunStore.create(out, run)
     return train_run(store.run, store, display, driver)
+
+
+def load(path: str | Path, env: Named | None = None) -> Result | Model:
+    """A trained run from its directory, or a model from its file.
+
+    `env`: for a model, its environment, where it is to be evaluated or to go on learning and cannot be found by name.
+    """
+    return load_model(path, env) if Path(path).is_file() or Path(path).suffix == ".iqrl" else load_run(path)
 
 
 def resume(path: str | Path, *, steps: int | None = None, display: Display = lambda progress: None) -> Result:

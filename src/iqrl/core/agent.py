@@ -13,6 +13,7 @@ context label per state, a value loss, a tuple of regularisers, an optimiser.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -336,6 +337,10 @@ class QLearner:
         """The state as this class has it, where a faster class keeps it in another form."""
         return state
 
+    def acting_state(self, state: AgentState) -> AgentState:
+        """What acting needs of the state, in the plain form."""
+        return self.dense(state)._replace(optimiser=(), replay=(), target=(), cache=())
+
     # Random numbers and reports
 
     @property
@@ -385,6 +390,13 @@ def move_towards(average: Params, params: Params, rate: float, step: jax.Array) 
 
 def average_rate(rate: float, step: jax.Array) -> jax.Array:
     return jnp.maximum(rate, 1.0 / (step + 1.0))
+
+
+def plain_form(agent: Agent) -> Agent:
+    """The agent that `dense` and `acting_state` give the state of."""
+    if not isinstance(agent, QLearner):
+        return agent
+    return QLearner(**{field.name: getattr(agent, field.name) for field in dataclasses.fields(QLearner)})
 
 
 def as_q_learner(agent: Agent) -> QLearner:

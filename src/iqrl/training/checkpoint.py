@@ -59,8 +59,8 @@ def load_state(path: Path, like: Any, identity: str) -> tuple[Any, dict[str, np.
                 if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
                     raise BadInput(f"{path} was written by another process in this moment; try again.")
                 check_owner(path, file.metadata() or {}, identity)
-                arrays = dict(_read_arrays(path, file, expected))
-                environments = dict(_read_environments(path, file))
+                arrays = dict(read_arrays(path, file, expected))
+                environments = dict(read_environments(path, file))
     except (BadInput, FileNotFoundError):
         raise
     except (SafetensorError, OSError, zlib.error, ValueError) as error:
@@ -90,8 +90,13 @@ def is_intact(path: Path, identity: str) -> bool:
         raise Damaged(f"{path} is damaged or not a checkpoint ({error}).") from error
 
 
-def _read_arrays(path: Path, file: Any, expected: Mapping[str, Any]) -> Generator[tuple[str, np.ndarray]]:
-    """The arrays of the state; sizes are compared before anything is made of the size that the file claims."""
+def read_arrays(
+    path: Path, file: Any, expected: Mapping[str, Any], others: Iterable[str] = ()
+) -> Generator[tuple[str, np.ndarray]]:
+    """The arrays of the state; sizes are compared before anything is made of the size that the file claims.
+
+    `others`: names of arrays that are not the state's.
+    """
     names = set(file.keys())
     for name, like in expected.items():
         if name in names:
@@ -105,7 +110,7 @@ def _read_arrays(path: Path, file: Any, expected: Mapping[str, Any]) -> Generato
         yield name, array
     for name in sorted(names):
         whole = name.partition(PIECES)[0].removesuffix(SHAPE)
-        if whole not in expected and not whole.startswith(ENVIRONMENTS):
+        if whole not in (*expected, *others) and not whole.startswith(ENVIRONMENTS):
             raise _misfit(path, whole)
 
 
@@ -117,7 +122,7 @@ def _misfit(path: Path, name: str) -> BadInput:
     return BadInput(f"{path} does not fit its run: {name} differs; it was left alone.")
 
 
-def _read_environments(path: Path, file: Any) -> Generator[tuple[str, np.ndarray]]:
+def read_environments(path: Path, file: Any) -> Generator[tuple[str, np.ndarray]]:
     names = [name for name in file.keys() if name.startswith(ENVIRONMENTS)]  # noqa: SIM118
     for name in names:
         if name.endswith(SHAPE):

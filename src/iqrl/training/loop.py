@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,6 +127,62 @@ def train_run(
         loop = _Loop(run, driver.agent, store, metrics, state, display, program)
         loop.run_to_end(interruption)
     return _result(driver, store, loop.state, loop.metrics, loop.timing)
+
+
+class Session:
+    """A run that stays in memory, and is trained further and further."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        state: TrainState | None = None,
+        metrics: pl.DataFrame = NO_ROWS,
+        environments: Mapping[str, np.ndarray] | None = None,
+    ):
+        """`environments`: the snapshot of external ones, where the state was saved."""
+        self.driver = driver
+        self._saved, self._environments = state, environments or {}
+        self._first_rows = metrics
+        self._loop: _Loop | None = None
+
+    def train_to(self, steps: int, display: Display = lambda progress: None) -> None:
+        """Whatever ends it, what was learned until then is kept."""
+        run = dataclasses.replace(self.driver.run, steps=steps)
+        self.driver = dataclasses.replace(self.driver, run=run)
+        with Interruption() as interruption:
+            self._loop = self._continued(run, display)
+            self._loop.run_to_end(interruption)
+
+    def _continued(self, run: Run, display: Display) -> _Loop:
+        if self._loop is not None:
+            program, state = self._loop.program, self._loop.state
+        else:
+            program = compile_driver(self.driver)
+            state = program.restore(self._saved, self._environments) if self._saved else program.init()
+            self._saved = None
+        return _Loop(run, self.driver.agent, None, self.metrics, state, display, program)
+
+    @property
+    def state(self) -> TrainState | None:
+        """As it is now, also while it is trained; None before the first step."""
+        return self._saved if self._loop is None else self._loop.state
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        return self._first_rows if self._loop is None else self._loop.metrics
+
+    @property
+    def step(self) -> int:
+        return 0 if self.state is None else int(self.state.step)
+
+    def snapshot(self) -> Mapping[str, np.ndarray]:
+        """The state of external environments."""
+        return self._environments if self._loop is None else self._loop.program.snapshot()
+
+    def result(self) -> Result:
+        if self.state is None:
+            raise BadInput("nothing has been learned yet.")
+        return _result(self.driver, None, self.state, self.metrics, {} if self._loop is None else self._loop.timing)
 
 
 class _Loop:

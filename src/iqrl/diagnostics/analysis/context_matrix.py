@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from iqrl.core import randomness
-from iqrl.core.agent import AgentState, QLearner, as_q_learner
+from iqrl.core.agent import AgentState, QLearner, as_q_learner, plain_form
 from iqrl.core.contexts.kmeans import kmeans
 from iqrl.core.contexts.sequential_kmeans import nearest
 from iqrl.core.losses import huber
@@ -161,11 +161,10 @@ def prepare_agent(result: Result) -> QLearner:
     """
     agent, run = as_q_learner(result.agent), result.run
     batch = run.buffer_size if run.sampling == "whole" else run.batch_size
-    parts: dict[str, Any] = {field.name: getattr(agent, field.name) for field in dataclasses.fields(QLearner)}
     own: dict[str, Any] = {"has_target": True, "replay": agent.replay._replace(num_uniforms=batch), "gradient_steps": 1}
     own |= {"act_average": 0.0, "target_average": 0.0}
     # Not of the class of the run's agent: it may cache what a target computed for its own replay.
-    return QLearner(**(parts | own))
+    return dataclasses.replace(as_q_learner(plain_form(agent)), **own)
 
 
 def fix_target(state: AgentState) -> AgentState:

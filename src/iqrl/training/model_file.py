@@ -1,0 +1,153 @@
+"""A trained model as one file: settings, what acting needs of each agent, and curves; or all that learning needs.
+
+The file is safetensors, sealed like a checkpoint (`files.py`): arrays, and beside them JSON with the settings of the
+run and a description of the task. An agent acts from it without the environment's code.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import polars as pl
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from iqrl.core.agent import QLearner, plain_form
+from iqrl.core.encoders import Image
+from iqrl.envs.base import Task, external_task
+from iqrl.envs.registry import make_task
+from iqrl.errors import BadInput, RunFailed
+from iqrl.files import UNSEALED, Damaged, claim, is_sealed, mapped, seal, why, write_whole
+from iqrl.make_run import read_run
+from iqrl.methods.registry import build_agent
+from iqrl.settings import Run
+from iqrl.training.checkpoint import ENVIRONMENTS, compressed, named_leaves, read_arrays, read_environments
+from iqrl.training.loop import Session, driver_of
+from iqrl.training.results import Result
+
+FORMAT = 1
+CURVES, ACTING, LEARNING = "curves", "acting", "learning"
+
+
+class SavedModel(NamedTuple):
+    result: Result
+    session: Session | None
+    """to go on learning, where the file has what that needs"""
+
+
+def write_model(path: Path, result: Result, session: Session | None) -> Path:
+    """`session`: to go on learning from."""
+    kind = ACTING if session is None else LEARNING
+    whole = acting_state(result) if session is None else jax.device_get(session.state)
+    arrays = {f"{kind}{name}": np.asarray(leaf, order="C") for name, leaf in named_leaves(whole).items()}
+    packed = dict(part for name, array in arrays.items() for part in compressed(name, array))
+    packed |= {ENVIRONMENTS + name: array for name, array in (session.snapshot() if session else {}).items()}
+    packed[CURVES] = np.frombuffer(_as_parquet(result.metrics), np.uint8)
+    marks = {
+        "sealed": claim("model"), "format": str(FORMAT), "holds": kind, "run": json.dumps(result.run.to_dict()),
+        "task": json.dumps(describe_task(result.task)), "checksum": UNSEALED,
+    }  # fmt: skip
+    try:
+        write_whole(path, *seal(save(packed, metadata=marks)))
+    except OSError as error:
+        raise RunFailed(f"cannot write {path}: {why(error)}.") from error
+    return path
+
+
+def read_model(path: Path, task: str | None = None) -> SavedModel:
+    """`task`: the name of the environment here, where it has another than it had."""
+    try:
+        with mapped(path) as (view, _):
+            is_sealed(path, view, "model")
+            with safe_open(path, framework="numpy") as file:
+                return _read(path, file, task)
+    except FileNotFoundError:
+        raise BadInput(f"there is no file {path}.") from None
+    except BadInput:
+        raise
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        reason = why(error) if isinstance(error, OSError) else str(error)
+        raise Damaged(f"{path} is damaged or no model of iqrl ({reason}).") from error
+
+
+def _read(path: Path, file: Any, name: str | None) -> SavedModel:
+    marks = file.metadata() or {}
+    if not marks.get("format", "").isdigit() or "holds" not in marks:
+        raise BadInput(f"{path} is no model of iqrl.")
+    if int(marks["format"]) > FORMAT:
+        raise BadInput(f"{path} was written by a later version of iqrl; this one reads format {FORMAT}.")
+    settings, kind = json.loads(marks["run"]), marks["holds"]
+    run = read_run(settings if name is None else settings | {"task": name})
+    curves = pl.read_parquet(io.BytesIO(file.get_tensor(CURVES).tobytes()))
+    if kind == LEARNING:
+        driver = driver_of(run)
+        state = _fill(path, file, kind, jax.eval_shape(driver.init))
+        session = Session(driver, state, curves, dict(read_environments(path, file)))
+        return SavedModel(session.result(), session)
+    task = task_without_environment(json.loads(marks["task"])) if name is None else make_task(run)
+    agent = build_agent(run, task)
+    like = jax.eval_shape(lambda keys: jax.vmap(lambda key: _acting(agent, agent.init(key)))(keys), _keys(run))
+    state = jax.tree.map(np.asarray, _fill(path, file, kind, like))
+    result = Result(
+        run=run, metrics=curves, agent_state=state, task=task, agent=plain_form(agent), timing={}, path=path
+    )
+    return SavedModel(result, None)
+
+
+def _keys(run: Run) -> jax.Array:
+    return jax.vmap(jax.random.key)(np.arange(run.seeds))
+
+
+def _fill(path: Path, file: Any, kind: str, like: Any) -> Any:
+    expected = {f"{kind}{name}": leaf for name, leaf in named_leaves(like).items()}
+    arrays = dict(read_arrays(path, file, expected, others=(CURVES,)))
+    return jax.tree.unflatten(jax.tree.structure(like), [jax.numpy.asarray(arrays[name]) for name in expected])
+
+
+def acting_state(result: Result) -> Any:
+    """What acting needs, of each seed."""
+    return jax.vmap(lambda state: _acting(result.agent, state))(result.agent_state)
+
+
+def _acting(agent: Any, state: Any) -> Any:
+    return agent.acting_state(state) if isinstance(agent, QLearner) else state
+
+
+def _as_parquet(metrics: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    metrics.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+# Tasks without their environment
+
+
+def describe_task(task: Task) -> dict[str, Any]:
+    return {
+        "name": task.name, "actions": task.actions, "low": list(task.low), "high": list(task.high),
+        "time_limit": task.time_limit, "image": task.image, "layers": task.layers,
+    }  # fmt: skip
+
+
+def task_without_environment(described: dict[str, Any]) -> Task:
+    """The task as far as acting goes."""
+    name = described["name"]
+
+    def missing(seed: int) -> Any:
+        raise BadInput(f"this model was saved to act, without {name}.")
+
+    return external_task(
+        missing,
+        name=name,
+        actions=described["actions"],
+        low=tuple(described["low"]),
+        high=tuple(described["high"]),
+        time_limit=described["time_limit"],
+        image=Image(*described["image"]) if described["image"] else None,
+        layers=tuple(map(tuple, described["layers"])),
+    )
