@@ -173,3 +173,30 @@ def test_truncated_foreign_and_future_files_are_refused(model, tmp_path, monkeyp
 def test_misuse_is_a_sentence(use, words):
     with pytest.raises(BadInput, match=words):
         use()
+
+
+class Signs(gymnasium.Env):
+    """A number and a sign in a dictionary; actions are two numbers, the first from 5."""
+
+    observation_space = gymnasium.spaces.Dict(
+        number=gymnasium.spaces.Discrete(3, start=1), sign=gymnasium.spaces.Box(-1.0, 1.0, (1, 2), np.float32)
+    )
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3], start=[5, 0])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return self.observation_space.sample(), 0.0, bool(self.np_random.random() < 0.1), False, {}
+
+
+def test_observations_and_actions_are_those_of_the_environment(tmp_path):
+    model = iqrl.LocalQ(Signs, **SMALL, max_episode_steps=20).learn(200)
+    loaded = iqrl.load(model.save(tmp_path / "agent.iqrl"))
+    many = [Signs.observation_space.sample() for _ in range(5)]
+    actions, _ = model.predict(many)
+    assert all(Signs.action_space.contains(action) for action in actions)
+    np.testing.assert_array_equal(model.predict(many[2])[0], actions[2])
+    np.testing.assert_array_equal(loaded.predict(many)[0], actions)

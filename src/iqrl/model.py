@@ -23,6 +23,7 @@ import polars as pl
 
 from iqrl.envs.external import copies_of
 from iqrl.envs.registry import make_task
+from iqrl.envs.spaces import decode_action, encode_observation
 from iqrl.errors import BadInput
 from iqrl.make_run import Named, resolve
 from iqrl.methods.registry import METHODS
@@ -123,13 +124,24 @@ class Model:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[np.ndarray, Any]:
-        """The action for one observation, or one each for several, and `state` as it was given.
+        """The action for one observation, or one each for several in a list or an array, and `state` as it was given.
 
-        By the agent of the first seed; `model.agents` has all. There is no other policy than the greedy one.
+        Observations and actions are those of the environment, whatever its spaces are. It is the agent of the first
+        seed that acts; `model.agents` has all. There is no other policy than the greedy one.
         """
         if not deterministic:
             raise BadInput("a model acts by its Q values; draw random actions from the environment's action_space.")
-        return self._first_agent.predict(observation), state
+        spaces = self.result.task.spaces
+        if spaces is None:
+            return self._first_agent.predict(observation), state
+        return self._predict_raw(observation, *spaces), state
+
+    def _predict_raw(self, observation: Any, seen: Any, acted: Any) -> np.ndarray:
+        """For an environment whose spaces were brought to another form."""
+        one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
+        rows = np.stack([encode_observation(seen, obs) for obs in ([observation] if one else observation)])
+        actions = [decode_action(acted, number) for number in self._first_agent.predict(rows)]
+        return np.asarray(actions[0] if one else actions)
 
     @property
     def _first_agent(self) -> TrainedAgent:

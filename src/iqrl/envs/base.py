@@ -81,6 +81,8 @@ class Task(NamedTuple):
     """seed -> an environment that is stepped outside the compiled program, in place of `reset`, `step` and `observe`"""
     external_reward: Callable[[np.ndarray], np.ndarray] = lambda rewards: rewards
     """the rewards learned from, of such an environment"""
+    spaces: tuple[Any, Any] | None = None
+    """of the observations and actions of such an environment, before they were brought to the form of this record"""
 
     @property
     def obs_size(self) -> int:

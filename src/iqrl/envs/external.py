@@ -35,8 +35,10 @@ class ExternalSettings(Settings):
 
 def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1) -> Task:
     """The task that the environments made are; of images, `stack` are seen together."""
-    env = in_known_spaces(name, make_environment(name, make))
+    made = make_environment(name, make)
+    env = in_known_spaces(name, made)
     task = task_of_environment(name, env, lambda seed: in_known_spaces(name, make()), stack)
+    task = task._replace(spaces=(made.observation_space, made.action_space) if stack == 1 else None)
     check_environment(name, env)
     with contextlib.suppress(Exception):  # nothing more is wanted of it
         env.close()

@@ -21,6 +21,7 @@ from iqrl.core.agent import QLearner, plain_form
 from iqrl.core.encoders import Image
 from iqrl.envs.base import Task, external_task
 from iqrl.envs.registry import make_task
+from iqrl.envs.spaces import describe_space, read_space
 from iqrl.errors import BadInput, RunFailed
 from iqrl.files import UNSEALED, Damaged, claim, is_sealed, mapped, seal, why, write_whole
 from iqrl.make_run import read_run
@@ -131,6 +132,7 @@ def describe_task(task: Task) -> dict[str, Any]:
     return {
         "name": task.name, "actions": task.actions, "low": list(task.low), "high": list(task.high),
         "time_limit": task.time_limit, "image": task.image, "layers": task.layers,
+        "spaces": [describe_space(space) for space in task.spaces or ()],
     }  # fmt: skip
 
 
@@ -150,4 +152,5 @@ def task_without_environment(described: dict[str, Any]) -> Task:
         time_limit=described["time_limit"],
         image=Image(*described["image"]) if described["image"] else None,
         layers=tuple(map(tuple, described["layers"])),
+        spaces=tuple(map(read_space, described["spaces"])) or None,
     )

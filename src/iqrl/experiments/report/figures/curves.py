@@ -124,7 +124,11 @@ def plot_curves(curves: Sequence[Curve], path: str | Path, notes: Sequence[str] 
             axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]))
             axis.set_ylabel("return of training episodes")
             style_step_axis(axis)
-            axis.legend(frameon=False)
+            if not notes:
+                axis.legend(frameon=False)
+        if notes:  # long labels would cover the curves
+            handles, names = figure.axes[0].get_legend_handles_labels()
+            figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
     return Path(path)
 
 
