@@ -71,9 +71,9 @@ def verify_frames(frames: int, folder: Path) -> None:
         times.append(time.perf_counter() - started)
     best = min(times)
     print(
-        f"{frames:,} frames, {array.nbytes / 1e9:.2f} GB in memory, {size / 1e9:.2f} GB in the file: "
-        f"saved in {saved:.1f} s, verified in {best:.2f} s: {size / best / 1e9:.2f} GB/s of the file, "
-        f"{array.nbytes / best / 1e9:.2f} of the frames"
+        f"{frames:,} frames, {array.nbytes / 1e9:.2f} GB in memory, {size / 1e9:.2f} GB in the file: saved in "
+        f"{saved:.1f} s, verified in {best:.2f} s: {size / best / 1e9:.2f} GB/s of the file, "
+        f"{array.nbytes / best / 1e9:.2f} GB/s of the frames"
     )
 
 

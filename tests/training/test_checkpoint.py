@@ -4,15 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 
 import jax
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 
 import iqrl
 from iqrl.errors import BadInput, RunFailed
 from iqrl.training import loop as training
+from iqrl.training.checkpoint import load_state
 from iqrl.training.run_directory import RunStore
 
 SETTINGS = {
@@ -220,3 +222,46 @@ def test_run_json_says_what_and_where(saved):
     assert content["versions"]["jax"] == jax.__version__
     assert content["machine"]["cores"] >= 1
     assert content["timing"]["steps_per_second"] > 0
+
+
+LIKE = {"frames": jax.ShapeDtypeStruct((3, 2_000_000), np.uint8)}
+MARKS = {"format": "iqrl-checkpoint-2", "run": "id"}
+NAME = "['frames']"
+
+
+def pieces(*raw, shape):
+    """A checkpoint of an earlier version, without a checksum, whose image is in these compressed pieces."""
+    arrays = {f"{NAME}/pieces/{i}": np.frombuffer(zlib.compress(each), np.uint8) for i, each in enumerate(raw)}
+    return save(arrays | {f"{NAME}/shape": np.asarray(shape, np.int64)}, metadata=MARKS)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (pieces(b"x", shape=(9 << 40,)), "frames.* differs"),
+        (pieces(b"x", shape=(-1, -9)), "frames.* differs"),
+        (pieces(b"x" * 20_000_000, shape=(3, 2_000_000)), "frames.* differs"),
+        (pieces(b"x" * 100, shape=(3, 2_000_000)), "frames.* differs"),
+        (pieces(shape=(3, 2_000_000)), "damaged or not a checkpoint"),
+        ((9 << 40).to_bytes(8, "little") + b"{}", "damaged or not a checkpoint"),
+        (b"", "is empty"),
+    ],
+)
+def test_what_a_file_claims_is_not_believed(tmp_path, data, words):
+    """Nine terabytes, and compressed pieces that unpack to more or less than they should."""
+    (tmp_path / "c").write_bytes(data)
+    with pytest.raises(BadInput, match=words):
+        load_state(tmp_path / "c", LIKE, "id")
+
+
+def test_a_snapshot_of_an_environment_cannot_claim_more_than_its_pieces_hold(tmp_path):
+    array = {"environments/0.own/shape": np.asarray([9 << 40], np.int64), NAME: np.zeros((3, 2_000_000), np.uint8)}
+    (tmp_path / "c").write_bytes(save(array, metadata=MARKS))
+    with pytest.raises(BadInput, match=r"environments/0.own differs"):
+        load_state(tmp_path / "c", LIKE, "id")
+
+
+def test_images_of_earlier_versions_are_read(tmp_path):
+    frames = np.arange(6_000_000, dtype=np.uint8).reshape(3, 2_000_000)
+    (tmp_path / "c").write_bytes(pieces(frames.tobytes(), shape=frames.shape))
+    np.testing.assert_array_equal(load_state(tmp_path / "c", LIKE, "id")[0]["frames"], frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -89,7 +90,12 @@ def _has_seal(path: Path, kind: str) -> bool:
 def _find(path: Path, verify: Callable[[], bool]) -> Finding:
     """`verify`: whether the file is sealed; raises BadInput or OSError."""
     try:
-        if verify():
+        try:
+            sealed = verify()
+        except FileNotFoundError:  # another process saves, and the file was between two names
+            time.sleep(0.1)
+            sealed = verify()
+        if sealed:
             return Finding(path, "intact", "intact")
         return Finding(path, "unverified", "unverified: an earlier version wrote it, without a checksum")
     except BadInput as error:

@@ -86,6 +86,8 @@ def is_intact(path: Path, identity: str) -> bool:
             with safe_open(path, framework="numpy") as file:
                 check_owner(path, file.metadata() or {}, identity)
             return sealed
+    except FileNotFoundError:
+        raise
     except (SafetensorError, OSError) as error:
         raise Damaged(f"{path} is damaged or not a checkpoint ({error}).") from error
 
