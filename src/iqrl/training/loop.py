@@ -30,7 +30,7 @@ from iqrl.training.devices import compute_in_the_calling_thread
 from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
-from iqrl.training.run_directory import NO_ROWS, RunStore
+from iqrl.training.run_directory import NO_ROWS, RunStore, Saved
 from iqrl.training.states import Period, TrainState, all_finite
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
@@ -111,16 +111,19 @@ def train_run(
     store: RunStore | None = None,
     display: Display = lambda progress: None,
     driver: Driver | None = None,
+    begin: Callable[[Saved | None], None] = lambda saved: None,
 ) -> Result:
     """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there.
 
-    `driver`: the run's, where it was built before, so that task, agent and meter are built once.
+    `driver`: the run's, where it was built before, so that task, agent and meter are built once. `begin`: called when
+    the checkpoint is loaded, if there is one.
     """
     if driver is None or driver.run != run:
         driver = driver_of(run)
     with store.locked() if store else contextlib.nullcontext(), Interruption() as interruption:
         resuming = store is not None and store.has_checkpoint
         saved = store.load(jax.eval_shape(driver.init)) if resuming else None
+        begin(saved)
         program = compile_driver(driver)
         state = program.restore(saved.state, saved.environments) if saved else program.init()
         metrics = saved.metrics if saved else NO_ROWS

@@ -26,7 +26,7 @@ from iqrl.training.compiled import Driver
 from iqrl.training.loop import Progress as TrainingProgress
 from iqrl.training.loop import driver_of, load, load_result, train_run
 from iqrl.training.results import Result
-from iqrl.training.run_directory import RunStore
+from iqrl.training.run_directory import RunStore, Saved
 
 # Results
 
@@ -236,16 +236,20 @@ def train_with_display(store: RunStore, driver: Driver | None = None) -> Result:
     """Train the run of a store to its end, and show its progress. `driver`: the run's, where it was built before."""
     if driver is None or driver.run != store.run:
         driver = driver_of(store.run)
-    if store.has_checkpoint:
-        done = store.last_step
-        if done >= store.run.steps:
-            print(f"{store.path} holds this run, finished.", file=sys.stderr)
-            return load_result(store, driver)
-        far = f"up to step {done:,}" if done else "within its first period"
-        print(f"{store.path} holds this run {far}; continuing.", file=sys.stderr)
-    label = f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}"
-    with show_training(label) as display:
-        return train_run(store.run, store, display, driver)
+    if store.has_checkpoint and store.last_step >= store.run.steps:
+        result = load_result(store, driver)
+        print(f"{store.path} holds this run, finished.", file=sys.stderr)
+        return result
+    display = show_training(f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}")
+    with contextlib.ExitStack() as shown:
+
+        def begin(saved: Saved | None) -> None:
+            """Nothing is said of a checkpoint that is refused but why."""
+            if saved is not None:
+                print(f"{store.path} holds this run up to step {int(saved.state.step):,}; continuing.", file=sys.stderr)
+            shown.enter_context(display)
+
+        return train_run(store.run, store, display, driver, begin)
 
 
 def print_returns(by_seed: Mapping[int, np.ndarray], greedy: bool, file: TextIO) -> None:
