@@ -21,8 +21,8 @@ from iqrl.experiments.study.directory import StudyDirectory
 from iqrl.experiments.study.run_study import StudyProgress, Watcher, run_study
 from iqrl.experiments.study.study import Study
 
-SETTINGS = {"seeds": 2, "steps": 4000, "period": 100, "learning_starts": 100, "target_period": 100, "buffer_size": 50}
-GAMMAS = (0.9, 0.99)
+SETTINGS = {"seeds": 2, "steps": 3000, "period": 100, "learning_starts": 100, "target_period": 100, "buffer_size": 50}
+GAMMAS = (0.9, 0.95, 0.98, 0.99)
 CONTENT = {"settings": SETTINGS, "runs": [{"task": "CartPole-v0", "method": "dqn", "gamma": list(GAMMAS)}]}
 TOML = "[settings]\n" + "".join(f"{name} = {value}\n" for name, value in SETTINGS.items())
 TOML += f'[[runs]]\ntask = "CartPole-v0"\nmethod = "dqn"\ngamma = {list(GAMMAS)}\n'
@@ -34,7 +34,7 @@ def begin(folder: Path, out: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "iqrl", "study", "run", str(folder / "killed.toml"), "--out", str(out)]
     environment = os.environ | {"IQRL_CHECKPOINT_SECONDS": "0"}
     return subprocess.Popen(
-        [*command, "--workers", "1", "--no-report"],
+        [*command, "--workers", "2", "--no-report"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -87,26 +87,28 @@ def kill_studies(folder: Path, kills: int, seed: int) -> dict[str, int]:
     finish(begin(folder, whole))
     while sum(counts.values()) < kills:
         out = folder / f"study-{studies}"
-        for _ in range(min(chance.randrange(2, 9), kills - sum(counts.values()))):
-            kill_one(folder, out, chance, counts)
+        for _ in range(chance.randrange(1, 3)):
+            kill_some(folder, out, chance, counts)
         finish(begin(folder, out))
         assert_same(out, whole)
         studies += 1
+        print(f"{studies} studies, {counts}", file=sys.stderr, flush=True)
     return counts | {"studies": studies}
 
 
-def kill_one(folder: Path, out: Path, chance: random.Random, counts: dict[str, int]) -> None:
-    """A worker and then the study that replaces it, or the study alone, while runs are being saved."""
+def kill_some(folder: Path, out: Path, chance: random.Random, counts: dict[str, int]) -> None:
+    """Workers one after the other, each when runs are being saved, and then the study itself."""
     before, process = saves(out), begin(folder, out)
+    for _ in range(chance.randrange(0, 6)):
+        wait_for(process, lambda: saves(out) != before)  # noqa: B023
+        time.sleep(chance.uniform(0.0, 0.3))
+        if workers := children(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(workers), signal.SIGKILL)
+                counts["worker"] += 1
+        before = saves(out)
     wait_for(process, lambda: saves(out) != before)
     time.sleep(chance.uniform(0.0, 0.3))
-    if chance.random() < 0.8 and (workers := children(process)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(workers[0], signal.SIGKILL)
-            counts["worker"] += 1
-        before = saves(out)
-        wait_for(process, lambda: saves(out) != before)
-        time.sleep(chance.uniform(0.0, 0.3))
     if process.poll() is None:
         process.kill()
         counts["study"] += 1
