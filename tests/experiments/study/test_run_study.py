@@ -215,6 +215,16 @@ def test_what_another_study_has_finished_is_copied_and_not_run(directory, tmp_pa
         run_study(directory, executor, recorder, runs_of(directory), [tmp_path])
 
 
+def test_a_run_that_is_finished_has_not_failed(directory):
+    """Its worker may have died after the last save, and with it the word that it was done."""
+    one = runs_of(directory)[0]
+    with directory.locked():
+        pretend_to_train(directory.path_of(one), one.steps)
+        directory.write_failures({directory.work_unit(one).name: "its worker process ended by SIGKILL"})
+    assert run_study(directory, Pretended(directory), Recorder(), runs_of(directory)) == {}
+    assert not (directory.path / "failures.json").exists()
+
+
 def pretend_to_train(path, step):
     path.mkdir()
     (path / "run.json").write_text("{}")

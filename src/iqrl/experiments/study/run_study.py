@@ -81,8 +81,10 @@ class _Scheduler:
         # Seconds of the runs that finished, measured and estimated.
         self.measured_seconds, self.estimated_seconds = 0.0, 0.0
         self.finished, self.failed = runs - len(todo), 0
-        # Runs that failed in an earlier call are tried again.
-        self.failures = {name: why for name, why in directory.failures().items() if name not in self.estimates}
+        # Runs that failed in an earlier call are tried again. One whose worker died after the last save is finished.
+        over = {directory.path_of(run).name for run in directory.study.runs.values() if directory.is_done(run)}
+        over |= self.estimates.keys()
+        self.failures = {name: why for name, why in directory.failures().items() if name not in over}
         directory.write_failures(self.failures)
 
     @property
@@ -100,6 +102,8 @@ class _Scheduler:
     def record_outcomes(self, outcomes: Sequence[Outcome], stopping: bool = False) -> None:
         for unit, error in outcomes:
             del self.running[unit.name]
+            if error is not None and self.directory.is_done(unit.run):
+                error = None  # the worker died after the last save
             if error is None:
                 self.finished += 1
                 self.measured_seconds += time.monotonic() - self.started[unit.name]
