@@ -50,7 +50,6 @@ def seen(*given):
         (Dict(b=Discrete(2), a=Box(0, 9, (1,))), lambda place: {"a": np.array([6.0]), "b": 1}, [0, 1, 6]),
         (Box(0, 9, (2, 2)), lambda place: np.array([[1.0, 2], [3, 4]]), [1, 2, 3, 4]),
     ],
-    ids=str,
 )
 def test_observations_become_a_vector(space, show, expected):
     env, obs = seen(space, Discrete(2), show)
@@ -80,7 +79,6 @@ def test_a_vector_and_an_image_are_left_as_they_are():
         (MultiDiscrete([2, 3], start=[5, 0]), 6, [6, 2]),
         (MultiBinary(2), 4, [1, 1]),
     ],
-    ids=str,
 )
 def test_actions_are_numbered_from_zero(actions, count, last):
     env = in_known_spaces("walk", Walk(actions=actions))
@@ -100,7 +98,6 @@ def test_actions_are_numbered_from_zero(actions, count, last):
         (Graph(Box(0, 1), None), Discrete(2), "of the kind Graph, which cannot be flattened"),
         (Dict(a=Box(0, 1, (99, 99))), Discrete(2), "flatten to 9,801 numbers, and at most 4,096"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_done_says_what_to_write_instead(observations, actions, words):
     with pytest.raises(BadInput, match=words):
