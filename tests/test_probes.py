@@ -59,6 +59,7 @@ OWN = {
     # Rewards scaled by their deviation would have other values; steps are bounded, so α need not be small.
     "stream-q": {"normalise": False, "learning_rate": 1.0, "steps": 20_000},
     "stream-c51": NARROW | {"normalise": False},
+    "local-q": {"normalise_inputs": False, "learning_rate": 1.0, "steps": 20_000},
     # Weights that hold a value back while it is still wrong only slow this down.
     "medqn-u": {"consolidation_weight": 0.1},
     "medqn-r": {"consolidation_weight": 0.1},

@@ -18,7 +18,8 @@ class Walk(gymnasium.Env):
     """A place from 0 to 4, shown in any space; actions are kept to be looked at. `step` adds one where it can."""
 
     def __init__(self, observations=None, actions=None, show=lambda place: place, goal=4):
-        self.observation_space, self.action_space = observations or Discrete(5), actions or Discrete(2)
+        self.observation_space = Discrete(5) if observations is None else observations
+        self.action_space = actions or Discrete(2)
         self.show, self.goal = show, goal
         self.taken = []
 
@@ -95,6 +96,7 @@ def test_actions_are_numbered_from_zero(actions, count, last):
     [
         (Box(0, 9, (3,)), Box(-1, 1, (2,)), "only discrete actions can be learned by Q values"),
         (Box(0, 9, (3,)), MultiDiscrete([40, 40]), "1,600 combinations of actions, and at most 1,024"),
+        (Tuple(()), Discrete(2), "of the kind Tuple, which cannot be flattened"),
         (Graph(Box(0, 1), None), Discrete(2), "of the kind Graph, which cannot be flattened"),
         (Dict(a=Box(0, 1, (99, 99))), Discrete(2), "flatten to 9,801 numbers, and at most 4,096"),
     ],

@@ -46,7 +46,7 @@ def _with_vectors_or_images(name: str, env: gymnasium.Env) -> gymnasium.Env:
         return env
     try:
         flat = flatten_space(space)
-    except NotImplementedError:
+    except (NotImplementedError, ValueError, TypeError):  # a kind without vectors, or nothing in it
         flat = None
     if not isinstance(flat, Box):
         raise BadInput(

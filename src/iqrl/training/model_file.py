@@ -64,7 +64,8 @@ def read_model(path: Path, task: str | None = None) -> SavedModel:
     """`task`: the name of the environment here, where it has another than it had."""
     try:
         with mapped(path) as (view, _):
-            is_sealed(path, view, "model")
+            if not is_sealed(path, view, "model"):
+                raise Damaged(f"{path} is damaged or no model of iqrl: it has no checksum.")
             with safe_open(path, framework="numpy") as file:
                 return _read(path, file, task)
     except FileNotFoundError:

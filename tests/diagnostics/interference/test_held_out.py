@@ -31,7 +31,7 @@ def test_probes_of_a_network_with_heads():
     agent = build_agent(run, task)
     state = agent.init(jax.random.key(0))
     held_out = random_inputs(task, 200)
-    found = probe_network(agent, state, held_out)
+    found = probe_network(agent, state, agent.acting(state), held_out)
     each = [agent.q_values(state, jax.tree.map(lambda leaf, i=i: leaf[i], held_out)) for i in range(200)]
     q, contexts = np.stack([q for q, _ in each]), np.array([context for _, context in each])
     assert len(set(contexts)) > 1
