@@ -4,7 +4,7 @@ What is learned in one part of the state space then leaves the weights of other 
 of its inputs. The first three divide a unit's range into `bins` overlapping parts, with an output for each:
 
     hats      piecewise linear, at most two of a unit's are above 0; they sum to one (B-splines of the first degree)
-    rbf       Gaussians as wide as a bin; they sum to one
+    rbf       Gaussians around the bins, divided by their sum
     fta       fuzzy tiles (Pan et al. 2021)
     elephant  one output per unit, near 0 except where the projection is near 0 (Lan et al. 2025)
 """

@@ -148,9 +148,11 @@ def multi_head_network(
         below = encoder.apply(params["encoder"], seen) if encoder else seen[:inputs]
         for number, layer in enumerate(params["trunk"][:count]):
             sparse = binary and number == 0
-            sums = sum_rows(layer["w"], below) if sparse else below @ layer["w"]
-            below = activate(sums + layer["b"])
+            below = activate(sums_of(layer, below, sparse) + layer["b"])
         return below
+
+    def sums_of(layer: Params, below: jax.Array, sparse: bool) -> jax.Array:
+        return sum_rows(layer["w"], below) if sparse else below @ layer["w"]
 
     def trunk(params: Params, seen: jax.Array) -> jax.Array:
         if features:
@@ -161,7 +163,7 @@ def multi_head_network(
     def project(params: Params, seen: jax.Array) -> jax.Array:
         assert features is not None
         below, layer = dense_layers(params, seen, shared - 1), params["trunk"][-1]
-        sums = sum_rows(layer["w"], below) if binary and shared == 1 else below @ layer["w"]
+        sums = sums_of(layer, below, binary and shared == 1)
         if normalise:
             return features.project({"b": 0.0}, layer_norm(sums + layer["b"]))
         return features.project(layer, sums)
