@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from iqrl.api import load, resume, train
+    from iqrl.api import load, resume, train, tune
     from iqrl.diagnostics.interference.any_agent import InterferenceMeter
     from iqrl.envs.base import EnvInputs, Task, TaskEntry
     from iqrl.envs.registry import TASKS
     from iqrl.errors import BadInput, RunFailed
     from iqrl.make_run import resolve
-    from iqrl.methods.base import Method
+    from iqrl.methods.base import Method, Span
     from iqrl.methods.registry import METHODS
     from iqrl.model import Model
     from iqrl.settings import Run, Settings, setting
@@ -25,7 +25,8 @@ _HOMES = {
     "InterferenceMeter": "diagnostics.interference.any_agent", "Method": "methods.base", "Result": "training.results",
     "Run": "settings", "RunFailed": "errors", "Settings": "settings", "Task": "envs.base", "TaskEntry": "envs.base",
     "TrainedAgent": "training.results", "evaluate": "training.evaluation", "load": "api",
-    "resolve": "make_run", "resume": "api", "setting": "settings", "train": "api", "Model": "model",
+    "resolve": "make_run", "resume": "api", "setting": "settings", "train": "api", "tune": "api",
+    "Model": "model", "Span": "methods.base",
 }  # fmt: skip
 _MODELS = (
     "DQN", "SRNN", "DSOM", "TCNN", "IQ", "IQNoDistillation", "IQNoMultiHead", "IQNoClustering", "IQInitialStates",
@@ -36,8 +37,8 @@ _MODELS = (
 
 __all__ = [
     "METHODS", "TASKS", "BadInput", "EnvInputs", "InterferenceMeter", "Method", "Model", "Result", "Run",
-    "RunFailed", "Settings", "Task", "TaskEntry", "TrainedAgent", "evaluate", "load", "resolve", "resume", "setting",
-    "train", *_MODELS,
+    "RunFailed", "Settings", "Span", "Task", "TaskEntry", "TrainedAgent", "evaluate", "load", "resolve", "resume",
+    "setting", "train", "tune", *_MODELS,
 ]  # fmt: skip
 
 

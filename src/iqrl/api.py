@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from iqrl.experiments.tuning import Tuning, default_directory, make_request
+from iqrl.experiments.tuning import tune as tune_request
 from iqrl.make_run import Named, resolve
+from iqrl.methods.base import Choices, Span
 from iqrl.model import Model, load_model
 from iqrl.training.loop import Display, driver_of, train_run
 from iqrl.training.loop import load as load_run
@@ -39,6 +43,30 @@ def train(
     driver = driver_of(run)  # says what is wrong before a directory is made
     store = RunStore.create(out, run)
     return train_run(store.run, store, display, driver)
+
+
+def tune(
+    task: Named,
+    method: Named = "iq",
+    *,
+    trials: int = 20,
+    over: Mapping[str, Span | Choices] | None = None,
+    by: str = "auc",
+    preset: str | None = None,
+    out: str | Path | None = None,
+    display: Display = lambda progress: None,
+    **settings: Any,
+) -> Tuning:
+    """Search the settings of `method` on `task`; needs Optuna (`pip install 'iqrl[tune]'`).
+
+    `over`: what to search, such as `{"learning_rate": iqrl.Span(1e-5, 1e-2, log=True), "target_period": (10, 100)}`;
+    the settings that the method names if not given. `by`: auc, final or highest, of the mean curve of the seeds. Every
+    trial is a whole run in `out`; called again, it goes on there. `out` / best.toml is a file of the best settings.
+    """
+    request = make_request(task, method, over, by, preset, **settings)
+    path = Path(out) if out is not None else default_directory(request)
+    train_store = lambda store: train_run(store.run, store, display)
+    return tune_request(request, path, trials, train_store, lambda tuning: None)
 
 
 def load(path: str | Path, env: Named | None = None) -> Result | Model:

@@ -46,6 +46,23 @@ class BoundedSettings(Settings):
             )
 
 
+class Span(NamedTuple):
+    """A range that `iqrl tune` searches."""
+
+    low: float
+    high: float
+    log: bool = False
+    """search its logarithm"""
+
+
+Choices = tuple[Any, ...]
+"""values that `iqrl tune` chooses from"""
+SEARCH: Mapping[str, Span | Choices] = {
+    "learning_rate": Span(1e-5, 1e-2, log=True),
+    "target_period": (10, 100, 1000),
+}
+
+
 class Method(NamedTuple):
     name: str
     summary: str
@@ -66,6 +83,8 @@ class Method(NamedTuple):
     """what it is for; other tasks are refused"""
     reduces_to: tuple[str, Mapping[str, Any]] | None = None
     """another method, and the settings with which it is that method bit for bit"""
+    search: Mapping[str, Span | Choices] = SEARCH
+    """what `iqrl tune` varies where it is not told"""
     covered_by: tuple[str, ...] = ()
     """methods that consist of the same parts: tests of these are tests of its parts"""
 

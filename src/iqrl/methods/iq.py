@@ -28,7 +28,7 @@ from iqrl.envs.base import Task
 from iqrl.envs.random_policy import random_states
 from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput
-from iqrl.methods.base import Method, exploration, q_learner
+from iqrl.methods.base import SEARCH, Method, exploration, q_learner
 from iqrl.settings import Run, Settings, setting
 
 
@@ -255,6 +255,7 @@ METHODS = (
         settings=IQ_SETTINGS,
         settle=settle_contexts,
         observations="vectors",
+        search={**SEARCH, "contexts": (2, 3, 4, 6)},
         reduces_to=("dqn", ONE_HEAD),
     ),
     Method(

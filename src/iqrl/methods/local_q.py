@@ -23,7 +23,7 @@ from typing import Any
 
 from iqrl.core.agent import QLearner
 from iqrl.envs.base import Task
-from iqrl.methods.base import BoundedSettings, Method, make_preprocessor, q_learner, q_network
+from iqrl.methods.base import BoundedSettings, Method, Span, make_preprocessor, q_learner, q_network
 from iqrl.methods.streaming import NOTHING_STORED, SparseStart, sparse_start
 from iqrl.settings import Run
 
@@ -55,5 +55,9 @@ METHODS = (
         },
         fixed=NOTHING_STORED | {"n_step": 1, "own_layers": 0, "noisy": False, "dueling": False},
         settle=settle,
+        search={
+            "step_bound": Span(1.0, 4.0, log=True), "share_step": Span(0.0, 0.95),
+            "act_average": Span(0.001, 0.1, log=True),
+        },
     ),
 )  # fmt: skip

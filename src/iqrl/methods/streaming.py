@@ -19,7 +19,7 @@ from iqrl.core.bounded_step import traced_q
 from iqrl.core.layers import sparse_kernel, sparse_uniform
 from iqrl.core.preprocessors import Preprocessor, identity, normalise
 from iqrl.envs.base import Task
-from iqrl.methods.base import BoundedSettings, Method, bounded_step, convolutions, q_learner, q_network
+from iqrl.methods.base import BoundedSettings, Method, Span, bounded_step, convolutions, q_learner, q_network
 from iqrl.methods.rainbow import DistributionSettings, c51_loss, support_of
 from iqrl.settings import Run, Settings, setting
 
@@ -87,6 +87,7 @@ METHODS = (
                 "steps": 500_000,
             }
         },
+        search={"step_bound": Span(1.0, 8.0, log=True), "trace_decay": Span(0.0, 0.95)},
     ),
     Method(
         name="stream-c51",

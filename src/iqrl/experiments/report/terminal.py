@@ -21,6 +21,7 @@ from rich.table import Table
 
 from iqrl.diagnostics.metrics import heading_of
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
+from iqrl.experiments.tuning import Tuning
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Progress as TrainingProgress
@@ -60,6 +61,23 @@ def _range_text(values: list[float | None]) -> str:
     measured = [value for value in values if value is not None]
     digits = 0 if max(map(abs, measured), default=0) >= 10 else 2
     return f"{min(measured):.{digits}f}…{max(measured):.{digits}f}" if len(measured) > 1 else ""
+
+
+SHOWN_TRIALS = 5
+
+
+def print_trials(tuning: Tuning, file: TextIO) -> None:
+    """The best trials, and the first one, which has the defaults."""
+    request, first = tuning.request, tuning.trials[0]
+    finished = [trial for trial in tuning.trials if trial.value is not None]
+    best = sorted(finished, key=lambda trial: -(trial.value or 0.0))[:SHOWN_TRIALS]
+    table = Table(title=f"{request.method} on {request.task}", title_justify="left", box=None, header_style="bold")
+    for name in ("trial", request.by, *request.space):
+        table.add_column(name, justify="right")
+    for trial in best if first in best else [*best, first]:
+        settings = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in trial.settings.values()]
+        table.add_row(str(tuning.trials.index(trial) + 1), _text(trial.value), *settings)
+    Console(file=file).print(table)
 
 
 # Interference
