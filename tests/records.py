@@ -15,15 +15,16 @@ from iqrl.envs.base import EnvInputs
 
 def step(
     obs_tm1=(0.0,), obs_t=(0.0,), *, a_tm1=0, r_t=0.0, discount_t=0.9, context_tm1=0, context_t=0, done=False,
-    greedy=True,
+    greedy=True, mask_tm1=(), mask_t=(),
 ):  # fmt: skip
     """A transition; numbers may have a batch axis."""
     whole, real = (lambda x: jnp.asarray(x, jnp.int32)), (lambda x: jnp.asarray(x, jnp.float32))
+    mask = lambda given: given if isinstance(given, tuple) else jnp.asarray(given, bool)
     state = lambda obs: jnp.asarray(obs) if getattr(obs, "dtype", None) == np.uint8 else real(obs)
     return Transition(
         obs_tm1=state(obs_tm1), a_tm1=whole(a_tm1), r_t=real(r_t), discount_t=real(discount_t), obs_t=state(obs_t),
         context_tm1=whole(context_tm1), context_t=whole(context_t), done=jnp.asarray(done, bool),
-        greedy=jnp.asarray(greedy, bool),
+        greedy=jnp.asarray(greedy, bool), mask_tm1=mask(mask_tm1), mask_t=mask(mask_t),
     )  # fmt: skip
 
 
@@ -41,10 +42,10 @@ def loss_inputs(transition=None, online_tm1=None, online_t=None, target_tm1=None
     )  # fmt: skip
 
 
-def context_inputs(obs, initial_obs=None, score=0.0):
+def context_inputs(obs, initial_obs=None, score=0.0, mask=()):
     obs = jnp.asarray(obs)
     initial = obs if initial_obs is None else jnp.asarray(initial_obs)
-    return ContextInputs(obs=obs, initial_obs=initial, score=jnp.float32(score))
+    return ContextInputs(obs=obs, initial_obs=initial, score=jnp.float32(score), mask=mask)
 
 
 def env_inputs(uniforms=(), step=0, previous=None):

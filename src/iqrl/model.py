@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from iqrl.envs.external import copies_of
+from iqrl.envs.masks import BadMask, as_mask
 from iqrl.envs.registry import make_task
 from iqrl.envs.spaces import decode_action, encode_observation
 from iqrl.errors import BadInput
@@ -123,24 +124,28 @@ class Model:
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """The action for one observation, or one each for several in a list or an array, and `state` as it was given.
 
         Observations and actions are those of the environment, whatever its spaces are. It is the agent of the first
-        seed that acts; `model.agents` has all. There is no other policy than the greedy one.
+        seed that acts; `model.agents` has all. There is no other policy than the greedy one. `action_masks` says which
+        actions are legal, as the environment does, for one observation or for each of several; without it all are.
         """
         if not deterministic:
             raise BadInput("a model acts by its Q values; draw random actions from the environment's action_space.")
         spaces = self.result.task.spaces
         if spaces is None:
-            return self._first_agent.predict(observation), state
-        return self._predict_raw(observation, *spaces), state
+            return self._first_agent.predict(observation, action_masks=action_masks), state
+        return self._predict_raw(observation, action_masks, *spaces), state
 
-    def _predict_raw(self, observation: Any, seen: Any, acted: Any) -> np.ndarray:
+    def _predict_raw(self, observation: Any, masks: Any, seen: Any, acted: Any) -> np.ndarray:
         """For an environment whose spaces were brought to another form."""
         one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
         rows = np.stack([encode_observation(seen, obs) for obs in ([observation] if one else observation)])
-        actions = [decode_action(acted, number) for number in self._first_agent.predict(rows)]
+        if masks is not None:
+            masks = _masks_in_rows(acted, [masks] if one else masks, len(rows))
+        actions = [decode_action(acted, number) for number in self._first_agent.predict(rows, action_masks=masks)]
         return np.asarray(actions[0] if one else actions)
 
     @property
@@ -167,6 +172,16 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<iqrl.{type(self).__name__} on {self._env}, {self.num_timesteps:,} steps>"
+
+
+def _masks_in_rows(space: Any, masks: Any, count: int) -> np.ndarray:
+    """[n, A]: of the masks given for each of several observations, in the form that the environment has them."""
+    if len(masks) != count:
+        raise BadInput(f"action_masks has {len(masks)} masks for {count} observations; there must be one for each.")
+    try:
+        return np.stack([as_mask(space, mask) for mask in masks])
+    except BadMask as wrong:
+        raise BadInput(f"action_masks has {wrong}.") from None
 
 
 def _positive(steps: int) -> int:

@@ -23,7 +23,7 @@ def test_distance_by_hand():
 def test_replayed_states_are_those_of_the_batch():
     elsewhere = output([[70.0, 80.0], [90.0, 99.0]])
     term = on_replayed_states(linear(0.01, 4.0, 100))
-    assert float(term.loss(loss_inputs(None, output(ONLINE), elsewhere, output(TARGET), elsewhere))) == 1.5
+    assert float(term.loss(loss_inputs(step(), output(ONLINE), elsewhere, output(TARGET), elsewhere))) == 1.5
     assert term.num_uniforms == 0
     np.testing.assert_allclose([term.weight(t) for t in (0, 50, 100)], [0.01, 2.005, 4.0], rtol=1e-6)
 

@@ -24,6 +24,7 @@ import optax
 
 from iqrl.core.contexts.base import ContextDivision
 from iqrl.core.losses import Regulariser, ValueLoss
+from iqrl.core.masks import draw_action, legal_values
 from iqrl.core.networks import Network, Output, Params, select_head
 from iqrl.core.preprocessors import Preprocessor
 from iqrl.core.replay.base import Label, Replay
@@ -101,6 +102,8 @@ class QLearner:
     """τ of the average of θ that acts; 0: θ itself acts"""
     target_average: float = 0.0
     """τ with which θ⁻ follows θ after every update; 0: θ⁻ is copied at a sync"""
+    masked_actions: int = 0
+    """how many actions a mask is about; 0: there are no masks"""
 
     def __post_init__(self) -> None:
         names = [term.name for term in self.regularisers]
@@ -125,12 +128,12 @@ class QLearner:
     # Line 3: act
 
     def act(self, state: AgentState, inputs: ContextInputs, step: jax.Array, random: ActUniforms) -> Choice:
-        """ε-greedy on the head of the state's context."""
+        """ε-greedy on the head of the state's context, among the legal actions."""
         context = self.context(state, inputs)
         q = self.acting_values(state, inputs.obs, context, step, random.noise)
         explore = random.explore[0] < self.epsilon(step)
-        random_action = (random.action[0] * q.shape[0]).astype(jnp.int32)
-        best = jnp.argmax(q).astype(jnp.int32)
+        random_action = draw_action(random.action[0], q.shape[0], inputs.mask)
+        best = jnp.argmax(legal_values(q, inputs.mask)).astype(jnp.int32)
         action = jnp.where(explore, random_action, best)
         return Choice(action=action, context=context, greedy=action == best)
 
@@ -152,8 +155,8 @@ class QLearner:
         return QFunction(params=params, preprocessor=state.preprocessor)
 
     def policy(self, state: AgentState, inputs: ContextInputs) -> jax.Array:
-        """The greedy action."""
-        return jnp.argmax(self.q_values(state, inputs)[0]).astype(jnp.int32)
+        """The greedy action, of the legal ones."""
+        return jnp.argmax(legal_values(self.q_values(state, inputs)[0], inputs.mask)).astype(jnp.int32)
 
     def q_values(self, state: AgentState, inputs: ContextInputs) -> tuple[jax.Array, jax.Array]:
         """Q(s, ·, ω(s)) by the weights that act, and ω(s)."""
@@ -205,6 +208,8 @@ class QLearner:
             context_t=self.context(state, after),
             done=experience.done,
             greedy=experience.choice.greedy,
+            mask_tm1=before.mask,
+            mask_t=after.mask,
         )
         return self.preprocessor.update(state.preprocessor, transition)
 
@@ -267,7 +272,8 @@ class QLearner:
                 raise BadInput(f"regulariser {term.name} gives shape {each.shape}; it must give one number per sample.")
             terms[f"{term.name}_loss"] = jnp.mean(each)
             total = total + term.weight(step) * weighted(each)
-        max_q = jnp.max(select_head(inputs.online_tm1.q, inputs.transition.context_tm1), axis=0)
+        of_s = select_head(inputs.online_tm1.q, inputs.transition.context_tm1)
+        max_q = jnp.max(legal_values(of_s, inputs.transition.mask_tm1), axis=0)
         metrics = {"value_loss": jnp.mean(value_losses), "max_q": jnp.mean(max_q)} | terms
         return total, (metrics, inputs._replace(online=None, target=None), value_losses)
 

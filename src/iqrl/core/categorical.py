@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from iqrl.core.losses import ValueLoss
+from iqrl.core.masks import legal_values
 from iqrl.core.networks import select_action, select_head
 from iqrl.core.types import LossInputs
 
@@ -29,7 +30,7 @@ def categorical(support: jax.Array, double: bool) -> ValueLoss:
     def loss(inputs: LossInputs) -> jax.Array:
         step = inputs.transition
         chooser = inputs.online_t if double else inputs.target_t
-        action = jnp.argmax(select_head(chooser.q, step.context_t), axis=0)
+        action = jnp.argmax(legal_values(select_head(chooser.q, step.context_t), step.mask_t), axis=0)
         next_logits = select_action(select_head(inputs.target_t.values, step.context_t), action)
         points = step.r_t + step.discount_t * support.reshape(-1, *[1] * step.r_t.ndim)
         target = jax.lax.stop_gradient(project(points, jax.nn.softmax(next_logits, axis=0), support))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from iqrl.core.masks import legal_values
 from iqrl.core.networks import select_action, select_head
 from iqrl.core.schedules import Schedule
 from iqrl.core.types import LossInputs
@@ -32,14 +33,15 @@ def squared(error: jax.Array) -> jax.Array:
 
 
 def max_value(inputs: LossInputs) -> jax.Array:
-    """max_a Q(s', a, ω(s'); θ⁻)."""
-    return jnp.max(select_head(inputs.target_t.q, inputs.transition.context_t), axis=0)
+    """max_a Q(s', a, ω(s'); θ⁻) over the legal actions."""
+    step = inputs.transition
+    return jnp.max(legal_values(select_head(inputs.target_t.q, step.context_t), step.mask_t), axis=0)
 
 
 def double_value(inputs: LossInputs) -> jax.Array:
-    """Q(s', a', ω(s'); θ⁻) of the action a' that has the highest value under θ (van Hasselt et al. 2016)."""
+    """Q(s', a', ω(s'); θ⁻) of the legal action a' that has the highest value under θ (van Hasselt et al. 2016)."""
     context = inputs.transition.context_t
-    action = jnp.argmax(select_head(inputs.online_t.q, context), axis=0)
+    action = jnp.argmax(legal_values(select_head(inputs.online_t.q, context), inputs.transition.mask_t), axis=0)
     return select_action(select_head(inputs.target_t.q, context), action)
 
 

@@ -20,6 +20,7 @@ from iqrl.core.agent import AgentState, LearnUniforms, QFunction, QLearner, aver
 from iqrl.core.bounded_step import bounded_size, grown_bound
 from iqrl.core.features import neighbours
 from iqrl.core.losses import huber
+from iqrl.core.masks import legal_values
 from iqrl.core.networks import Params
 
 SMALLEST = 1e-6
@@ -118,7 +119,8 @@ class SparseHats(QLearner):
         active, shares = active_bins(lower, self.bins), hat_values(above)
         theta = read(state.params["heads"], active)
         q, taken = weigh(shares, theta), jnp.arange(theta.shape[-1]) == transition.a_tm1
-        next_value = jnp.max(self._values(state, transition.obs_t, step, averaged=self.target_average > 0))
+        of_next = self._values(state, transition.obs_t, step, averaged=self.target_average > 0)
+        next_value = jnp.max(legal_values(of_next, transition.mask_t))
         error = transition.r_t + transition.discount_t * next_value - jnp.sum(jnp.where(taken, q, 0.0))
 
         # A unit's two hats sum to one, so that ‖∇Q‖₁ over the heads is the number of units.
@@ -131,7 +133,8 @@ class SparseHats(QLearner):
         state = self._follow_sparsely(state, active, moved, step)
         params = trunk | {"heads": write(state.params["heads"], active, theta + moved)}
         average = move_towards(state.average, trunk, self.act_average, step) if self.act_average else ()
-        return state._replace(params=params, average=average), {"value_loss": huber(error), "max_q": jnp.max(q)}
+        metrics = {"value_loss": huber(error), "max_q": jnp.max(legal_values(q, transition.mask_tm1))}
+        return state._replace(params=params, average=average), metrics
 
     def _follow_sparsely(self, state: AgentState, active: jax.Array, moved: jax.Array, step: jax.Array) -> AgentState:
         """The distances after θ moved and its average followed: (1 - τ)(m - θ - moved), over G (1 - τ)."""

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 
+from iqrl.core.masks import Mask
 from iqrl.core.networks import Output
 
 
 class ContextInputs(NamedTuple):
-    """What a context ω(s) may depend on."""
+    """What a context ω(s) may depend on, and which actions may be taken."""
 
     obs: jax.Array
     """s"""
@@ -24,6 +25,8 @@ class ContextInputs(NamedTuple):
     """the undiscounted sum of the episode's rewards so far"""
     embedding: Any = ()
     """the agent's embedding of s, computed once, where it uses one"""
+    mask: Mask = ()
+    """which actions are legal in s, where the environment says so; no context depends on it"""
 
 
 class Choice(NamedTuple):
@@ -33,7 +36,7 @@ class Choice(NamedTuple):
     context: jax.Array
     """ω(s)"""
     greedy: jax.Array
-    """whether the action has the highest value"""
+    """whether the action has the highest value of the legal ones"""
 
 
 class Experience(NamedTuple):
@@ -63,6 +66,9 @@ class Transition(NamedTuple):
     done: jax.Array
     greedy: jax.Array
     """whether a_{t-1} was the greedy action"""
+    mask_tm1: Mask = ()
+    """which actions are legal in s_{t-1}, where the environment says so"""
+    mask_t: Mask = ()
 
 
 class Batch(NamedTuple):

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from iqrl.core.masks import Mask
 from iqrl.envs.base import EnvInputs, Task
 
 
@@ -34,8 +35,11 @@ class TaskEnvironment(gymnasium.Env):
         low, high = (np.asarray(bound, np.float32) for bound in (self.task.low, self.task.high))
         return Box(low, high, dtype=np.float32)
 
-    def _observed(self, state: Any) -> tuple[Any, jax.Array]:
-        return state, self.task.observe(state)
+    def _observed(self, state: Any) -> tuple[Any, jax.Array, Mask]:
+        return state, self.task.observe(state), self.task.legal(state)
+
+    def _info(self, mask: Mask) -> dict[str, np.ndarray]:
+        return {"action_mask": np.asarray(mask)} if self.task.masked_actions else {}
 
     def _step(self, state: Any, action: jax.Array, inputs: EnvInputs) -> tuple:
         state, reward, terminated = self.task.step(state, action, inputs)
@@ -52,13 +56,13 @@ class TaskEnvironment(gymnasium.Env):
         super().reset(seed=seed)
         self._steps = 0
         previous = None if self.frozen else self._state
-        self._state, obs = self._first(self._inputs(self.task.num_reset_uniforms, previous))
-        return np.asarray(obs), {}
+        self._state, obs, mask = self._first(self._inputs(self.task.num_reset_uniforms, previous))
+        return np.asarray(obs), self._info(mask)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
         self._steps += 1
         inputs = self._inputs(self.task.num_step_uniforms)
         self.global_step += not self.frozen
-        self._state, obs, reward, terminated = self._next(self._state, np.int32(action), inputs)
+        self._state, obs, mask, reward, terminated = self._next(self._state, np.int32(action), inputs)
         truncated = self._steps >= self.task.time_limit and not terminated
-        return np.asarray(obs), float(reward), bool(terminated), truncated, {}
+        return np.asarray(obs), float(reward), bool(terminated), truncated, self._info(mask)

@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import Env
 
 from iqrl.core.encoders import Image, Layers
+from iqrl.core.masks import Mask
 from iqrl.settings import Settings
 
 State = Any
@@ -71,6 +72,8 @@ class Task(NamedTuple):
     """settings that the preset `paper` has for this task alone, and their values"""
     defaults: tuple[tuple[str, Any], ...] = ()
     """settings that have other defaults for this task"""
+    action_mask: Callable[[State], jax.Array] | None = None
+    """state -> [actions] of booleans: which actions are legal, of which there must be one; None: all are, always"""
     network: tuple[tuple[str, Any], ...] = ()
     """settings of the network that its images ask for, which go before those of a method"""
     image: Image | None = None
@@ -81,6 +84,8 @@ class Task(NamedTuple):
     """seed -> an environment that is stepped outside the compiled program, in place of `reset`, `step` and `observe`"""
     external_reward: Callable[[np.ndarray], np.ndarray] = lambda rewards: rewards
     """the rewards learned from, of such an environment"""
+    external_mask: Callable[[Env, Any], np.ndarray] | None = None
+    """(such an environment, the info it gave) -> [actions]: which are legal; None: it says nothing of it"""
     spaces: tuple[Any, Any] | None = None
     """of the observations and actions of such an environment, before they were brought to the form of this record"""
 
@@ -88,6 +93,14 @@ class Task(NamedTuple):
     def obs_size(self) -> int:
         """Numbers in an observation, an image's in a row."""
         return len(self.low)
+
+    @property
+    def masked_actions(self) -> int:
+        """How many actions a mask is about; 0: there are no masks."""
+        return self.actions if self.action_mask or self.external_mask else 0
+
+    def legal(self, state: State) -> Mask:
+        return self.action_mask(state) if self.action_mask else ()
 
     def flat_obs(self, state: State) -> jax.Array:
         """[obs_size]: what the agent gets."""

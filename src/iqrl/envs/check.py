@@ -8,9 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium import Env
+from gymnasium import Env, Space
 
 from iqrl.envs.base import EnvInputs, Task
+from iqrl.envs.masks import BadMask, gives_mask, read_mask
 from iqrl.errors import BadInput, shown
 from iqrl.plugins import in_a_sentence
 from iqrl.settings import LARGEST
@@ -36,6 +37,10 @@ def check_task(name: str, task: Any) -> Task:
     size = image.frame if image else len(task.low)
     if (not image and shape != (size,)) or not size == len(task.low) == len(task.high):
         raise BadInput(f"{name}: observe gives shape {shape}, but low and high have {len(task.low)}, {len(task.high)}.")
+    if task.action_mask is not None:
+        mask = _traced(name, "action_mask", task.action_mask, state)
+        if (getattr(mask, "shape", None), getattr(mask, "dtype", None)) != ((task.actions,), bool):
+            raise BadInput(f"{name}: action_mask must give a boolean for each of the {task.actions} actions.")
     after = _traced(name, "step", task.step, state, whole, inputs(task.num_step_uniforms))
     if not isinstance(after, tuple) or len(after) != 3:
         raise BadInput(f"{name}: step must return (state, reward, terminated).")
@@ -81,12 +86,18 @@ def _same_shapes(one: Any, other: Any) -> bool:
     return same and all((x.shape, x.dtype) == (y.shape, y.dtype) for x, y in leaves)
 
 
-def check_environment(name: str, env: Env) -> None:
-    """A reset and a step; raises BadInput if they do not fit the spaces of the environment."""
+def check_environment(name: str, env: Env, actions: Space) -> bool:
+    """A reset and a step; raises BadInput if they do not fit the spaces of the environment.
+
+    `actions`: its own space of them, before they were numbered. It says whether the environment gives action masks.
+    """
     first = _tried(name, "reset(seed=0)", lambda: env.reset(seed=0))
     if not isinstance(first, tuple) or len(first) != 2:
         raise BadInput(f"{name}: reset must return (observation, info).")
-    after = _tried(name, "step(0)", lambda: env.step(0))
+    masked = gives_mask(env, first[1])
+    legal = _mask(name, "reset", lambda: read_mask(actions, env, first[1])) if masked else np.ones(1, bool)
+    action = int(np.argmax(legal))
+    after = _tried(name, f"step({action})", lambda: env.step(action))
     if not isinstance(after, tuple) or len(after) != 5:
         raise BadInput(f"{name}: step must return (observation, reward, terminated, truncated, info).")
     for part, obs in (("reset", first[0]), ("step", after[0])):
@@ -97,6 +108,20 @@ def check_environment(name: str, env: Env) -> None:
             raise BadInput(f"{name}: {part} gives an observation that is not finite.")
     if wrong := unlike_reward(after[1]):
         raise BadInput(f"{name}: step gives a reward {wrong}.")
+    if gives_mask(env, after[4]) and not masked:
+        raise BadInput(f"{name}: step gives an action mask and reset does not; the first action needs one too.")
+    if masked and not _tried(name, "step", lambda: bool(after[2])):
+        _mask(name, "step", lambda: read_mask(actions, env, after[4]))
+    return masked
+
+
+def _mask(name: str, part: str, read: Callable[[], np.ndarray]) -> np.ndarray:
+    try:
+        return read()
+    except BadMask as wrong:
+        raise BadInput(f"{name}: {part} gives {wrong}.") from None
+    except (Exception, SystemExit) as error:
+        raise BadInput(f"{name}: action_masks failed with {in_a_sentence(error)}.") from error
 
 
 def unlike_reward(reward: Any) -> str:

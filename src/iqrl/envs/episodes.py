@@ -7,13 +7,15 @@ replayed from the seed, and the last observation is compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from iqrl.core.masks import Mask
 from iqrl.envs.base import Task
 from iqrl.envs.check import unlike_reward, unlike_space
+from iqrl.envs.masks import BadMask
 from iqrl.errors import RunFailed
 from iqrl.plugins import in_a_sentence
 
@@ -29,6 +31,10 @@ class Outcome(NamedTuple):
     truncated: Any
     initial_obs: Any
     """the first observation of the next episode, where this one ended"""
+    mask: Mask = ()
+    """which actions are legal, of a task that has masks"""
+    initial_mask: Mask = ()
+    """the same at the start of the next episode, where this one ended"""
 
 
 class Episode:
@@ -40,6 +46,8 @@ class Episode:
         # Not of what a wrapper holds: that would leave out the wrapper's own state.
         self.saves = hasattr(self.env, "snapshot") and hasattr(self.env, "restore")
         self.number, self.actions = -1, []
+        self.mask: Any = ()
+        """which actions are legal now; empty where the environment does not say"""
 
     def begin(self) -> np.ndarray:
         self.number, self.actions = self.number + 1, []
@@ -51,19 +59,36 @@ class Episode:
         first = self._tried("reset", lambda: self.env.reset(seed=seed))
         if not isinstance(first, tuple) or len(first) != 2:
             raise self._failure("did not return (observation, info) from reset")
-        return self._seen(first[0])
+        obs, info = first
+        self.mask = self._legal(info)
+        return self._seen(obs)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
         after = self._tried("step", lambda: self.env.step(action))
         self.actions.append(action)
         if not isinstance(after, tuple) or len(after) != 5:
             raise self._failure("did not return (observation, reward, terminated, truncated, info) from step")
-        obs, reward, terminated, truncated, _ = after
+        obs, reward, terminated, truncated, info = after
         if wrong := unlike_reward(reward):
             raise self._failure(f"gave a reward {wrong}")
         over_time = len(self.actions) >= self.task.time_limit
         ended, cut = (self._tried("step", lambda flag=flag: bool(flag)) for flag in (terminated, truncated))
+        self.mask = self._legal(info, ended)
         return self._seen(obs), float(reward), ended, cut or over_time
+
+    def _legal(self, info: Any, ended: bool = False) -> Any:
+        """The mask; where the episode ended by itself, no action follows and none need be legal."""
+        mask_of = self.task.external_mask
+        if mask_of is None:
+            return ()
+        if ended:
+            return np.ones(self.task.actions, bool)
+        try:
+            return mask_of(self.env, info)
+        except BadMask as wrong:
+            raise self._failure(f"gave {wrong}") from None
+        except (Exception, SystemExit) as error:
+            raise self._failure(f"failed in action_masks with {in_a_sentence(error)}") from error
 
     def _seen(self, obs: Any) -> np.ndarray:
         """Numbers in a row."""
@@ -122,7 +147,7 @@ class Environments:
 
     def step(self, actions: np.ndarray) -> Outcome:
         each = [self._step(episode, int(action)) for episode, action in zip(self.episodes, actions, strict=True)]
-        obs, reward, terminated, truncated, first = zip(*each, strict=True)
+        obs, reward, terminated, truncated, first, mask, first_mask = zip(*each, strict=True)
         rewards = np.asarray(reward, np.float32)
         learned = self.task.external_reward(rewards)
         return Outcome(
@@ -132,12 +157,23 @@ class Environments:
             terminated=np.array(terminated),
             truncated=np.array(truncated),
             initial_obs=np.stack(first),
+            mask=self._stacked(mask),
+            initial_mask=self._stacked(first_mask),
         )
 
     def _step(self, episode: Episode, action: int) -> tuple:
         obs, reward, terminated, truncated = episode.step(action)
+        mask = episode.mask
         first = episode.begin() if terminated or truncated else obs
-        return obs, reward, terminated, truncated, first
+        return obs, reward, terminated, truncated, first, mask, episode.mask
+
+    @property
+    def masks(self) -> Any:
+        """[seeds, A]: which actions are legal now; empty where the task has no masks."""
+        return self._stacked([episode.mask for episode in self.episodes])
+
+    def _stacked(self, masks: Sequence[Any]) -> Any:
+        return np.stack(masks) if self.task.masked_actions else ()
 
     def snapshot(self) -> dict[str, np.ndarray]:
         return {

@@ -7,6 +7,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -17,6 +18,7 @@ from gymnasium.wrappers import FrameStackObservation
 from iqrl.core.encoders import MINATAR, NATURE, Image, Layers
 from iqrl.envs.base import Task, external_task
 from iqrl.envs.check import check_environment
+from iqrl.envs.masks import read_mask
 from iqrl.envs.spaces import in_known_spaces, is_image
 from iqrl.errors import BadInput, shown
 from iqrl.plugins import Held, in_a_sentence
@@ -39,7 +41,8 @@ def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1)
     env = in_known_spaces(name, made)
     task = task_of_environment(name, env, lambda seed: in_known_spaces(name, make()), stack)
     task = task._replace(spaces=(made.observation_space, made.action_space) if stack == 1 else None)
-    check_environment(name, env)
+    if check_environment(name, env, made.action_space):
+        task = task._replace(external_mask=partial(read_mask, made.action_space))
     with contextlib.suppress(Exception):  # nothing more is wanted of it
         env.close()
     return task

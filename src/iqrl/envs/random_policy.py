@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iqrl.core.masks import draw_action
 from iqrl.core.randomness import count as count_uniforms
 from iqrl.core.randomness import hand_out
 from iqrl.core.types import ContextInputs
@@ -67,12 +68,13 @@ def external_inputs(task: Task, count: int, seed: int) -> ContextInputs:
             first = obs = episode.begin()
             score = 0.0
         if number in chosen:
-            kept.append((obs, first, np.float32(score)))
-        obs, reward, terminated, truncated = episode.step(int(chance.integers(task.actions)))
+            inputs: Any = {"obs": obs, "initial_obs": first, "score": np.float32(score), "mask": episode.mask}
+            kept.append(ContextInputs(**inputs))
+        legal = np.flatnonzero(episode.mask) if task.masked_actions else np.arange(task.actions)
+        obs, reward, terminated, truncated = episode.step(int(legal[chance.integers(len(legal))]))
         score, done = score + reward, terminated or truncated
     episode.env.close()
-    every: Any = [np.stack(each) for each in zip(*kept, strict=True)]
-    return ContextInputs(*every)
+    return jax.tree.map(lambda *each: np.stack(each), *kept)
 
 
 def walks(task: Task, steps: int, beside: int, key: jax.Array) -> ContextInputs:
@@ -84,7 +86,8 @@ def walks(task: Task, steps: int, beside: int, key: jax.Array) -> ContextInputs:
 
     def advance(walk: Walk, drawn: tuple[jax.Array, jax.Array]) -> tuple[Walk, ContextInputs]:
         step, rows = drawn
-        inputs = ContextInputs(obs=jax.vmap(task.flat_obs)(walk.state), initial_obs=walk.initial_obs, score=walk.score)
+        obs, mask = jax.vmap(task.flat_obs)(walk.state), jax.vmap(task.legal)(walk.state)
+        inputs = ContextInputs(obs=obs, initial_obs=walk.initial_obs, score=walk.score, mask=mask)
         return jax.vmap(lambda walk, row: _step(task, walk, step, hand_out(needs, row)))(walk, rows), inputs
 
     return jax.lax.scan(advance, start, (jnp.arange(steps), uniforms[1:]))[1]
@@ -105,7 +108,7 @@ def _first(task: Task, inputs: EnvInputs) -> Walk:
 
 def _step(task: Task, walk: Walk, step: jax.Array, random: WalkUniforms) -> Walk:
     """A random action, and a new episode where it ends one."""
-    action = (random.action[0] * task.actions).astype(jnp.int32)
+    action = draw_action(random.action[0], task.actions, task.legal(walk.state))
     state, reward, terminated = task.step(walk.state, action, EnvInputs(uniforms=random.step, step=step))
     after = Walk(state=state, initial_obs=walk.initial_obs, length=walk.length + 1, score=walk.score + reward)
     done = terminated | (after.length >= task.time_limit)

@@ -98,10 +98,11 @@ def _with_numbered_actions(name: str, env: gymnasium.Env) -> gymnasium.Env:
 
 
 def count_actions(space: Any) -> int:
-    return int(space.n) if isinstance(space, Discrete) else math.prod(_sizes(space))
+    return int(space.n) if isinstance(space, Discrete) else math.prod(sizes_of(space))
 
 
-def _sizes(space: Any) -> tuple[int, ...]:
+def sizes_of(space: Any) -> tuple[int, ...]:
+    """How many choices each dimension of several has."""
     return tuple(map(int, np.full(space.shape, 2).ravel() if isinstance(space, MultiBinary) else space.nvec.ravel()))
 
 
@@ -117,7 +118,7 @@ def decode_action(space: Any, number: Any) -> Any:
     if isinstance(space, Discrete):
         return space.dtype.type(int(number) + int(space.start))
     starts = 0 if isinstance(space, MultiBinary) else space.start.ravel()
-    each = np.asarray(np.unravel_index(int(number), _sizes(space))) + starts
+    each = np.asarray(np.unravel_index(int(number), sizes_of(space))) + starts
     return each.reshape(space.shape).astype(space.dtype)
 
 

@@ -127,6 +127,7 @@ def q_learner(
         gradient_steps=run.gradient_steps,
         act_average=run.act_average,
         target_average=run.target_average,
+        masked_actions=task.masked_actions,
     )
     if caches_targets(run, preprocessor):
         return CachedTargets(**vars(agent))
@@ -167,7 +168,7 @@ def make_replay(run: Run, task: Task) -> Replay:
         "prioritised": lambda: prioritised(run.batch_size, run.priority_exponent, run.priority_correction),
         "whole": lambda: whole,
     }[run.sampling]()
-    kept = {"n_step": run.n_step, "update_every": run.update_every}
+    kept = {"n_step": run.n_step, "update_every": run.update_every, "actions": task.masked_actions}
     if task.image:
         return frame_replay(run.buffer_size, task.image.frame, task.image.stack, sampling, **kept)
     return ring_replay(run.buffer_size, task.obs_size, one_copy(sampling), **kept)

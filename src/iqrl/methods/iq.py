@@ -22,8 +22,9 @@ from iqrl.core.agent import QLearner
 from iqrl.core.contexts import ContextDivision
 from iqrl.core.contexts.sequential_kmeans import sequential_kmeans
 from iqrl.core.losses import Regulariser, huber
+from iqrl.core.masks import mean_over_legal
 from iqrl.core.networks import Output, head_mask, select_action
-from iqrl.core.types import LossInputs
+from iqrl.core.types import LossInputs, Transition
 from iqrl.envs.base import Task
 from iqrl.envs.random_policy import random_states
 from iqrl.envs.registry import make_task
@@ -71,7 +72,9 @@ class DistillationSettings(Settings):
         "one-minus-epsilon", "λ = weight × (1 - ε), or λ = weight", paper="1 - ε"
     )
     distill_weight: float = setting(1.0, "weight of the distillation; 0 is none", minimum=0, paper="1")
-    distill_actions: Literal["taken", "all"] = setting("taken", "distil the taken action or all actions", paper="taken")
+    distill_actions: Literal["taken", "all"] = setting(
+        "taken", "distil the taken action or all legal actions", paper="taken"
+    )
     distill_heads: Literal["sum", "mean"] = setting("sum", "sum or mean over the other heads", paper="sum")
 
     def check(self: Any) -> None:
@@ -117,23 +120,23 @@ def distillation(
 ) -> Regulariser:
     """L_D: every head but the one in use stays where the target network has it.
 
-    `actions`: the taken action only (the paper), or the mean over all of them.
+    `actions`: the taken action only (the paper), or the mean over all that are legal.
     `heads`: the sum over the other heads (the paper), or their mean.
     `own_head`: the head in use is held too (the paper's ablation with a single head).
     """
 
-    def on_taken_action(online: jax.Array, target: jax.Array, a_tm1: jax.Array) -> jax.Array:
-        taken = lambda each: select_action(jnp.swapaxes(each, 0, 1), a_tm1)
+    def on_taken_action(online: jax.Array, target: jax.Array, step: Transition) -> jax.Array:
+        taken = lambda each: select_action(jnp.swapaxes(each, 0, 1), step.a_tm1)
         return distance.between(taken(online), taken(target), 1)
 
-    def on_all_actions(online: jax.Array, target: jax.Array, a_tm1: jax.Array) -> jax.Array:
-        return jnp.mean(distance.between(online, target, 2), axis=1)
+    def on_all_actions(online: jax.Array, target: jax.Array, step: Transition) -> jax.Array:
+        return mean_over_legal(distance.between(online, target, 2), step.mask_tm1, axis=1)
 
     per_head = {"taken": on_taken_action, "all": on_all_actions}[actions]
 
     def loss(inputs: LossInputs) -> jax.Array:
         target = jax.lax.stop_gradient(distance.of(inputs.target_tm1))
-        losses = per_head(distance.of(inputs.online_tm1), target, inputs.transition.a_tm1)
+        losses = per_head(distance.of(inputs.online_tm1), target, inputs.transition)
         if not own_head:
             losses = jnp.where(head_mask(losses, inputs.transition.context_tm1), 0.0, losses)
         count = max(losses.shape[0] - (not own_head), 1)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from iqrl.core import schedules
 from iqrl.core.agent import QLearner
 from iqrl.core.losses import Regulariser
+from iqrl.core.masks import Mask, mean_over_legal
 from iqrl.core.networks import Output
 from iqrl.core.preprocessors import Preprocessor, identity
 from iqrl.core.types import Transition
@@ -41,20 +42,21 @@ class ConsolidationSettings(Settings):
             check_target(self, "consolidation")
 
 
-def distance(online: Output, target: Output) -> jax.Array:
-    """Mean over heads and actions of (Q(s, ·; θ) - Q(s, ·; θ⁻))²."""
-    return jnp.mean(jnp.square(online.q - jax.lax.stop_gradient(target.q)), axis=(0, 1))
+def distance(online: Output, target: Output, mask: Mask = ()) -> jax.Array:
+    """Mean over heads and legal actions of (Q(s, ·; θ) - Q(s, ·; θ⁻))²."""
+    return mean_over_legal(jnp.square(online.q - jax.lax.stop_gradient(target.q)), mask, axis=(0, 1))
 
 
 def on_replayed_states(weight: schedules.Schedule) -> Regulariser:
     """MeDQN(R): on the states of the batch."""
-    return Regulariser(name=NAME, weight=weight, loss=lambda inputs: distance(inputs.online_tm1, inputs.target_tm1))
+    loss = lambda inputs: distance(inputs.online_tm1, inputs.target_tm1, inputs.transition.mask_tm1)
+    return Regulariser(name=NAME, weight=weight, loss=loss)
 
 
 def on_uniform_states(weight: schedules.Schedule, size: int, count: int, pixels: bool = False) -> Regulariser:
     """MeDQN(U): on states drawn uniformly from the box around all states so far.
 
-    `pixels`: they are whole numbers.
+    `pixels`: they are whole numbers. Nothing says which actions are legal there: all of them count.
     """
 
     def loss(inputs: Any) -> jax.Array:

@@ -86,7 +86,7 @@ class Driver:
     def start_episode(self, inputs: EnvInputs) -> EnvState:
         state = self.task.reset(inputs)
         obs = self.task.flat_obs(state)
-        first = ContextInputs(obs=obs, initial_obs=obs, score=jnp.float32(0))
+        first = ContextInputs(obs=obs, initial_obs=obs, score=jnp.float32(0), mask=self.task.legal(state))
         return EnvState(state=state, inputs=first, length=jnp.int32(0))
 
     def embed(self, agent: Any, env: EnvState) -> EnvState:
@@ -228,7 +228,8 @@ class Driver:
         env, task = carry.env, self.task
         choice = self.agent.act(carry.agent, env.inputs, t, random.act)
         state, reward, terminated = task.step(env.state, choice.action, EnvInputs(uniforms=random.step, step=t))
-        inputs = env.inputs._replace(obs=task.flat_obs(state), score=env.inputs.score + reward, embedding=())
+        obs, mask = task.flat_obs(state), task.legal(state)
+        inputs = env.inputs._replace(obs=obs, score=env.inputs.score + reward, embedding=(), mask=mask)
         after = EnvState(state=state, inputs=inputs, length=env.length + 1)
         done = terminated | (after.length >= task.time_limit)
         learned = task.learned_reward(env.state, reward, state, terminated, self.run.gamma)

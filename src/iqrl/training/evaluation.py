@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
 from iqrl.envs.adapter import TaskEnvironment
+from iqrl.envs.masks import read_mask
 from iqrl.errors import BadInput, RunFailed
 from iqrl.plugins import in_a_sentence
 from iqrl.training.results import Result, TrainedAgent
@@ -37,11 +40,12 @@ def evaluate(
         raise BadInput(f"epsilon is {epsilon}; it must be from 0 to 1.")
     task, limit = result.task, min(result.task.time_limit, LONGEST)
     env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task, result.run.steps, frozen=True)
+    mask_of = (task.external_mask or partial(read_mask, env.action_space)) if task.masked_actions else no_mask
     starts, agents = range(seed, seed + episodes), result.agents
     returns = np.zeros((len(agents), episodes))
     for played, (i, j) in enumerate(np.ndindex(*returns.shape), start=1):
         try:
-            returns[i, j] = play(agents[i], env, starts[j], limit, epsilon)
+            returns[i, j] = play(agents[i], env, starts[j], limit, epsilon, mask_of)
         except Exception as error:
             failed = f"an episode of {task.name} that began with seed {starts[j]} failed"
             raise RunFailed(f"{failed} with {in_a_sentence(error)}.") from error
@@ -49,16 +53,31 @@ def evaluate(
     return returns
 
 
-def play(agent: TrainedAgent, env: gymnasium.Env, seed: int, limit: int, epsilon: float = 0.0) -> float:
-    """The return of one episode, greedy but for a share of its actions."""
+def no_mask(env: gymnasium.Env, info: Any) -> None:
+    return None
+
+
+def play(
+    agent: TrainedAgent,
+    env: gymnasium.Env,
+    seed: int,
+    limit: int,
+    epsilon: float = 0.0,
+    mask_of: Callable[[gymnasium.Env, Any], np.ndarray | None] = no_mask,
+) -> float:
+    """The return of one episode, greedy but for a share of its actions; `mask_of` says which actions are legal."""
     chance, actions = np.random.default_rng(seed), env.action_space
     assert isinstance(actions, Discrete)
-    first, _ = env.reset(seed=seed)
+    first, info = env.reset(seed=seed)
     obs, total = first, 0.0
     for _ in range(limit):
-        at_random = chance.random() < epsilon
-        action = int(chance.integers(actions.n) if at_random else agent.predict(obs, first=first, score=total))
-        obs, reward, terminated, truncated, _ = env.step(action)
+        mask = mask_of(env, info)
+        if chance.random() < epsilon:
+            legal = np.arange(actions.n) if mask is None else np.flatnonzero(mask)
+            action = legal[chance.integers(len(legal))]
+        else:
+            action = agent.predict(obs, first=first, score=total, action_masks=mask)
+        obs, reward, terminated, truncated, info = env.step(int(action))
         total += float(reward)
         if terminated or truncated:
             break

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from iqrl.core import randomness
+from iqrl.core.masks import Mask
 from iqrl.core.types import ContextInputs, Experience
 from iqrl.envs.episodes import Environments, Outcome
 from iqrl.training.compiled import Driver, Step, Uniforms
@@ -47,7 +48,7 @@ class Parts(NamedTuple):
 
     init: Any
     start: Any
-    """(state, observations, first ones of the episode, uniforms) -> state, with the next action chosen"""
+    """(state, observations, first ones of the episode, masks, uniforms) -> state, with the next action chosen"""
     collect: Any
     """(state, outcome, step, its uniforms, those of the next step) -> state, with the next action chosen"""
     observe: Any
@@ -74,7 +75,7 @@ class HostedDriver(Driver):
     def init_seed(self, seed: jax.Array) -> tuple[EnvState, Any]:
         agent_key, _ = jax.random.split(randomness.key_of(seed, randomness.START))
         agent, outcome = self.agent.init(agent_key), self._no_outcome()
-        inputs = ContextInputs(obs=outcome.obs, initial_obs=outcome.obs, score=jnp.float32(0))
+        inputs = ContextInputs(obs=outcome.obs, initial_obs=outcome.obs, score=jnp.float32(0), mask=outcome.mask)
         inputs = self.agent.embed(self.agent.encoder_of(agent), inputs)
         pending = Pending(
             choice=self._no_choice(agent, inputs),
@@ -87,7 +88,11 @@ class HostedDriver(Driver):
     def _no_outcome(self) -> Outcome:
         obs = jnp.zeros(self.task.obs_size, jnp.uint8 if self.task.image else jnp.float32)
         zero, false = jnp.float32(0), jnp.bool_(False)
-        return Outcome(obs=obs, reward=zero, learned=zero, terminated=false, truncated=false, initial_obs=obs)
+        mask = jnp.ones(self.task.actions, bool) if self.task.masked_actions else ()
+        return Outcome(
+            obs=obs, reward=zero, learned=zero, terminated=false, truncated=false, initial_obs=obs, mask=mask,
+            initial_mask=mask,
+        )  # fmt: skip
 
     def _no_choice(self, agent: Any, inputs: ContextInputs) -> Any:
         """Of the shape of a choice; the first one is made by `start`."""
@@ -99,10 +104,13 @@ class HostedDriver(Driver):
         """The environment was stepped already."""
         env, pending = carry.env, carry.env.state
         outcome = pending.outcome
-        inputs = env.inputs._replace(obs=outcome.obs, score=env.inputs.score + outcome.reward, embedding=())
+        score = env.inputs.score + outcome.reward
+        inputs = env.inputs._replace(obs=outcome.obs, score=score, embedding=(), mask=outcome.mask)
         after = EnvState(state=pending, inputs=inputs, length=env.length + 1)
         done = outcome.terminated | outcome.truncated
-        again = ContextInputs(obs=outcome.initial_obs, initial_obs=outcome.initial_obs, score=jnp.float32(0))
+        again = ContextInputs(
+            obs=outcome.initial_obs, initial_obs=outcome.initial_obs, score=jnp.float32(0), mask=outcome.initial_mask
+        )
         first = EnvState(state=pending, inputs=again, length=jnp.int32(0))
         return self.record_step(carry, pending.choice, outcome.learned, after, outcome.terminated, done, first)
 
@@ -117,7 +125,7 @@ class HostedDriver(Driver):
         step = lambda kind: Part(self._step_program(kind), (state, outcome, t, uniforms, uniforms), donated=1)
         return Parts(
             init=Part(self.init),
-            start=Part(self._start, (state, outcome.obs, outcome.obs, uniforms), donated=1),
+            start=Part(self._start, (state, outcome.obs, outcome.obs, outcome.mask, uniforms), donated=1),
             collect=step(self.collect_step),
             observe=step(self.observe_step),
             learn=step(self.learn_step),
@@ -127,8 +135,10 @@ class HostedDriver(Driver):
             report=Part(self._report, (state, t), donated=1),
         )
 
-    def _start(self, state: TrainState, obs: jax.Array, initial_obs: jax.Array, uniforms: Uniforms) -> TrainState:
-        inputs = state.env.inputs._replace(obs=obs, initial_obs=initial_obs, embedding=())
+    def _start(
+        self, state: TrainState, obs: jax.Array, initial_obs: jax.Array, mask: Mask, uniforms: Uniforms
+    ) -> TrainState:
+        inputs = state.env.inputs._replace(obs=obs, initial_obs=initial_obs, embedding=(), mask=mask)
         env = jax.vmap(self.embed)(state.agent, state.env._replace(inputs=inputs))
         return self._choose_action(state._replace(env=env), state.step, uniforms)
 
@@ -185,7 +195,7 @@ class HostedProgram:
 
     def init(self) -> TrainState:
         state, first = self.parts.init(), self.environments.begin()
-        return self.parts.start(state, first, first, self._uniforms(state.seeds, 0))
+        return self.parts.start(state, first, first, self.environments.masks, self._uniforms(state.seeds, 0))
 
     def restore(self, state: TrainState, snapshot: Mapping[str, np.ndarray]) -> TrainState:
         """The state with the environments where they were; an episode that cannot be brought back begins anew."""
@@ -200,13 +210,16 @@ class HostedProgram:
         warnings.warn(message, stacklevel=2)
         arrays = (inputs.obs, inputs.initial_obs, inputs.score, state.env.length)
         obs, initial_obs, score, length = (np.array(each) for each in arrays)
+        masks = jax.tree.map(np.array, inputs.mask)
         for i in lost:
             obs[i] = initial_obs[i] = self.environments.episodes[i].begin()
             length[i] = score[i] = 0
+            if self.driver.task.masked_actions:
+                masks[i] = self.environments.episodes[i].mask
         inputs = inputs._replace(score=jnp.asarray(score))
         env = state.env._replace(inputs=inputs, length=jnp.asarray(length))
         uniforms = self._uniforms(state.seeds, int(state.step))
-        return self.parts.start(state._replace(env=env), obs, initial_obs, uniforms)
+        return self.parts.start(state._replace(env=env), obs, initial_obs, masks, uniforms)
 
     def advance(
         self, state: TrainState, stop: int, paused: Callable[[], bool] = lambda: False

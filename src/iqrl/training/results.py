@@ -15,6 +15,7 @@ import polars as pl
 
 from iqrl.core.types import Agent, ContextInputs
 from iqrl.envs.base import Task
+from iqrl.envs.masks import BadMask, as_booleans
 from iqrl.errors import BadInput
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
@@ -24,17 +25,36 @@ class TrainedAgent:
     """One seed's policy, without exploration.
 
     Where contexts depend on the episode and not on the state alone, `first` is the observation the episode began with
-    (this one, if not given) and `score` the sum of its rewards so far.
+    (this one, if not given) and `score` the sum of its rewards so far. `action_masks` has True for each action that is
+    legal, for one observation or for each of several; without it all are.
     """
 
-    def __init__(self, agent: Agent, state: Any, seed: int, shape: tuple[int, ...]):
+    def __init__(self, agent: Agent, state: Any, seed: int, shape: tuple[int, ...], actions: int):
         """`shape`: of an observation."""
-        self.seed, self.state, self._agent, self._shape = seed, state, agent, shape
+        self.seed, self.state, self._agent, self._shape, self._actions = seed, state, agent, shape, actions
         self._policy = self._compiled(agent.policy)
 
-    def predict(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
+    def predict(
+        self,
+        obs: np.ndarray,
+        *,
+        first: np.ndarray | None = None,
+        score: float = 0.0,
+        action_masks: np.ndarray | None = None,
+    ) -> np.ndarray:
         """The action for one observation, a vector [d] or an image, or one action each for several [n, …]."""
-        return np.asarray(self._policy(self._inputs(obs, first, score)))
+        inputs = self._inputs(obs, first, score)
+        return np.asarray(self._policy(inputs if action_masks is None else self._masked(inputs, action_masks)))
+
+    def _masked(self, inputs: ContextInputs, given: np.ndarray) -> ContextInputs:
+        shape = (*inputs.obs.shape[:-1], self._actions)
+        try:
+            legal: Any = as_booleans(given)
+        except BadMask as wrong:
+            raise BadInput(f"action_masks has {wrong}.") from None
+        if legal.shape != shape or not legal.any(axis=-1).all():
+            raise BadInput(f"action_masks must have shape {shape} and a legal action for each observation.")
+        return inputs._replace(mask=legal)
 
     def q_values(self, obs: np.ndarray, *, first: np.ndarray | None = None, score: float = 0.0) -> np.ndarray:
         """Q(s, ·, ω(s)); of agents that learn Q values."""
@@ -101,9 +121,10 @@ class Result:
 
     @property
     def agents(self) -> list[TrainedAgent]:
-        shape = self.task.observation_shape
+        shape, actions = self.task.observation_shape, self.task.actions
         state_of = lambda i: jax.tree.map(lambda leaf: leaf[i], self.agent_state)
-        return [TrainedAgent(self.agent, state_of(i), self.run.seed + i, shape) for i in range(self.run.seeds)]
+        seeds = range(self.run.seeds)
+        return [TrainedAgent(self.agent, state_of(i), self.run.seed + i, shape, actions) for i in seeds]
 
     @property
     def memory(self) -> int:

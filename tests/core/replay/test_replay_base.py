@@ -29,11 +29,17 @@ def step(t, reward, end=""):
     )  # fmt: skip
 
 
-def test_pack_and_unpack_are_inverse():
-    given_ = transition((1.0, 2.0), (4.0, 5.0), a_tm1=3, r_t=-0.5, context_tm1=2, context_t=1, done=True, greedy=False)
+@pytest.mark.parametrize(("actions", "numbers"), [(0, 0), (1, 1), (12, 1), (13, 2), (100, 9)])
+def test_pack_and_unpack_are_inverse(actions, numbers):
+    """The bits of both masks are in so many numbers."""
+    masks = np.random.default_rng(actions).random((2, actions)) < 0.5 if actions else ((), ())
+    given_ = transition(
+        (1.0, 2.0), (4.0, 5.0), a_tm1=3, r_t=-0.5, context_tm1=2, context_t=1, done=True, greedy=False,
+        mask_tm1=masks[0], mask_t=masks[1],
+    )  # fmt: skip
     row = pack(given_)
-    assert row.shape == (row_width(2),)
-    for one, other in zip(given_, unpack(row, 2), strict=True):
+    assert row.shape == (row_width(2, actions),) == (2 * 2 + 7 + numbers,)
+    for one, other in zip(jax.tree.leaves(given_), jax.tree.leaves(unpack(row, 2, actions)), strict=True):
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from iqrl.core.masks import count_words, pack_masks, says_nothing, unpack_masks
 from iqrl.core.types import Batch, Transition
 
 Label = Callable[[jax.Array], jax.Array]
@@ -56,17 +57,26 @@ class Replay(NamedTuple):
 # A transition as a row of float32
 
 FACTS, CONTEXT_TM1, CONTEXT_T = 7, 3, 4
-"""how many numbers a transition has beside its observations, and which of them are the contexts"""
+"""how many numbers a transition has beside its observations and masks, and which of them are the contexts"""
+
+
+def count_facts(actions: int = 0) -> int:
+    """F: numbers beside the observations; `actions`: those that masks are about, 0 where there are no masks."""
+    return FACTS + count_words(actions)
 
 
 def pack_facts(step: Transition) -> jax.Array:
-    """[7]: all but the observations; small integers are exact in float32."""
+    """[F]: all but the observations; small integers are exact in float32, so masks are stored as bits of them."""
     facts = (step.a_tm1, step.r_t, step.discount_t, step.context_tm1, step.context_t, step.done, step.greedy)
-    return jnp.stack([jnp.float32(fact) for fact in facts])
+    numbers = jnp.stack([jnp.float32(fact) for fact in facts])
+    if says_nothing(step.mask_t):
+        return numbers
+    return jnp.concatenate([numbers, pack_masks(step.mask_tm1, step.mask_t)])
 
 
-def unpack_facts(facts: jax.Array, obs_tm1: jax.Array, obs_t: jax.Array) -> Transition:
-    """The inverse of `pack_facts`, for one transition [7] or a batch [7, B]."""
+def unpack_facts(facts: jax.Array, obs_tm1: jax.Array, obs_t: jax.Array, actions: int = 0) -> Transition:
+    """The inverse of `pack_facts`, for one transition [F] or a batch [F, B]."""
+    mask_tm1, mask_t = unpack_masks(facts[FACTS:], actions) if actions else ((), ())
     return Transition(
         obs_tm1=obs_tm1,
         obs_t=obs_t,
@@ -77,11 +87,13 @@ def unpack_facts(facts: jax.Array, obs_tm1: jax.Array, obs_t: jax.Array) -> Tran
         context_t=facts[CONTEXT_T].astype(jnp.int32),
         done=facts[5] > 0,
         greedy=facts[6] > 0,
+        mask_tm1=mask_tm1,
+        mask_t=mask_t,
     )
 
 
-def row_width(obs_size: int) -> int:
-    return 2 * obs_size + FACTS
+def row_width(obs_size: int, actions: int = 0) -> int:
+    return 2 * obs_size + count_facts(actions)
 
 
 def pack(step: Transition) -> jax.Array:
@@ -89,16 +101,16 @@ def pack(step: Transition) -> jax.Array:
     return jnp.concatenate([step.obs_tm1, step.obs_t, pack_facts(step)])
 
 
-def unpack(rows: jax.Array, obs_size: int) -> Transition:
+def unpack(rows: jax.Array, obs_size: int, actions: int = 0) -> Transition:
     """The inverse of `pack`, for one row [W] or a batch [W, B]."""
-    return unpack_facts(rows[2 * obs_size :], rows[:obs_size], rows[obs_size : 2 * obs_size])
+    return unpack_facts(rows[2 * obs_size :], rows[:obs_size], rows[obs_size : 2 * obs_size], actions)
 
 
-def relabel_rows(rows: jax.Array, obs_size: int, label: Label) -> jax.Array:
+def relabel_rows(rows: jax.Array, obs_size: int, label: Label, actions: int = 0) -> jax.Array:
     """Packed rows [n, W] with the labels that their states have now."""
 
     def relabel(row: jax.Array) -> jax.Array:
-        step = unpack(row, obs_size)
+        step = unpack(row, obs_size, actions)
         return pack(step._replace(context_tm1=label(step.obs_tm1), context_t=label(step.obs_t)))
 
     return jax.vmap(relabel)(rows)
@@ -107,9 +119,9 @@ def relabel_rows(rows: jax.Array, obs_size: int, label: Label) -> jax.Array:
 # n-step returns
 
 
-def empty_window(n: int, obs_size: int) -> jax.Array:
+def empty_window(n: int, obs_size: int, actions: int = 0) -> jax.Array:
     """[n - 1, W]: the steps whose n-step return is not yet complete, oldest first."""
-    return jnp.zeros((n - 1, row_width(obs_size)), jnp.float32)
+    return jnp.zeros((n - 1, row_width(obs_size, actions)), jnp.float32)
 
 
 def push_window(window: jax.Array, step: Transition) -> tuple[jax.Array, Transition]:
@@ -117,7 +129,8 @@ def push_window(window: jax.Array, step: Transition) -> tuple[jax.Array, Transit
     if window.shape[0] == 0:
         return window, step
     rows = jnp.concatenate([window, pack(step)[None]])
-    return rows[1:], n_step_transition([unpack(row, step.obs_tm1.size) for row in rows])
+    actions = 0 if says_nothing(step.mask_t) else step.mask_t.size
+    return rows[1:], n_step_transition([unpack(row, step.obs_tm1.size, actions) for row in rows])
 
 
 def n_step_transition(steps: Sequence[Transition]) -> Transition:
@@ -132,5 +145,6 @@ def n_step_transition(steps: Sequence[Transition]) -> Transition:
             obs_t=choose(later.obs_t, total.obs_t),
             context_t=choose(later.context_t, total.context_t),
             done=choose(later.done, total.done),
+            mask_t=jax.tree.map(choose, later.mask_t, total.mask_t),
         )
     return total

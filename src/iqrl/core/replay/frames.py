@@ -19,10 +19,10 @@ import numpy as np
 from iqrl.core.replay.base import (
     CONTEXT_T,
     CONTEXT_TM1,
-    FACTS,
     Label,
     Replay,
     StoredStates,
+    count_facts,
     n_step_transition,
     pack_facts,
     unpack_facts,
@@ -42,7 +42,7 @@ class FrameReplayState(NamedTuple):
     age: jax.Array
     """[N]: steps since its episode began"""
     facts: jax.Array
-    """[N, 7]: all of each transition but its observations"""
+    """[N, F]: all of each transition but its observations"""
     row_age: jax.Array
     """[rows]: age of the state whose newest frame is in this row, at most the stack size"""
     next_row: jax.Array
@@ -56,9 +56,19 @@ class FrameReplayState(NamedTuple):
 
 
 def frame_replay(
-    capacity: int, frame: int, stack: int, sampling: Sampling, *, n_step: int = 1, update_every: int = 1
+    capacity: int,
+    frame: int,
+    stack: int,
+    sampling: Sampling,
+    *,
+    n_step: int = 1,
+    update_every: int = 1,
+    actions: int = 0,
 ) -> Replay:
-    """The last `capacity` transitions, or fewer where many episodes are so short that their ends take the room."""
+    """The last `capacity` transitions, or fewer where many episodes are so short that their ends take the room.
+
+    `actions`: how many a mask is about; 0: there are no masks.
+    """
     # A step that ends an episode takes two rows. There is room for n such steps, so that the newest n-step return fits.
     rows, slots = capacity + stack + 2 * n_step, capacity + n_step - 1
     sampler = sampling(slots)
@@ -69,7 +79,7 @@ def frame_replay(
             frames=jnp.zeros((rows, frame), jnp.uint8),
             row=jnp.zeros(slots, jnp.int32),
             age=jnp.zeros(slots, jnp.int32),
-            facts=jnp.zeros((slots, FACTS)),
+            facts=jnp.zeros((slots, count_facts(actions))),
             row_age=jnp.zeros(rows, jnp.uint8),
             next_row=whole(), oldest=whole(), now=whole(), count=whole(),
             sampler=sampler.init(),
@@ -129,7 +139,7 @@ def frame_replay(
 
     def _one_step(stored: FrameReplayState, drawn: jax.Array) -> Transition:
         row = stored.row[drawn]
-        return unpack_facts(stored.facts.at[drawn].get(mode="promise_in_bounds").T, row, row + 1)
+        return unpack_facts(stored.facts.at[drawn].get(mode="promise_in_bounds").T, row, row + 1, actions)
 
     def update_priorities(stored: FrameReplayState, drawn: jax.Array | None, losses: jax.Array) -> FrameReplayState:
         return stored._replace(sampler=sampler.update_priorities(stored.sampler, drawn, losses))

@@ -35,13 +35,16 @@ class RingReplayState(NamedTuple):
     sampler: Any
 
 
-def ring_replay(capacity: int, obs_size: int, sampling: Sampling, *, n_step: int = 1, update_every: int = 1) -> Replay:
+def ring_replay(
+    capacity: int, obs_size: int, sampling: Sampling, *, n_step: int = 1, update_every: int = 1, actions: int = 0
+) -> Replay:
+    """`actions`: how many a mask is about; 0: there are no masks."""
     sampler = sampling(capacity)
 
     def init() -> RingReplayState:
         return RingReplayState(
-            window=empty_window(n_step, obs_size),
-            rows=jnp.zeros((capacity, row_width(obs_size))),
+            window=empty_window(n_step, obs_size, actions),
+            rows=jnp.zeros((capacity, row_width(obs_size, actions))),
             sampler=sampler.init(),
         )
 
@@ -63,13 +66,13 @@ def ring_replay(capacity: int, obs_size: int, sampling: Sampling, *, n_step: int
         slots, weights = sampler.draw(stored.sampler, 0, used, uniforms)
         rows = stored.rows if slots is None else stored.rows.at[slots].get(mode="promise_in_bounds")
         # The batch goes last: every variable of it is then contiguous, which makes the losses fast.
-        return Batch(transitions=unpack(rows.T, obs_size), slots=slots, weights=weights)
+        return Batch(transitions=unpack(rows.T, obs_size, actions), slots=slots, weights=weights)
 
     def update_priorities(stored: RingReplayState, slots: jax.Array | None, losses: jax.Array) -> RingReplayState:
         return stored._replace(sampler=sampler.update_priorities(stored.sampler, slots, losses))
 
     def relabel(stored: RingReplayState, label: Label) -> RingReplayState:
-        window, rows = (relabel_rows(part, obs_size, label) for part in (stored.window, stored.rows))
+        window, rows = (relabel_rows(part, obs_size, label, actions) for part in (stored.window, stored.rows))
         return stored._replace(window=window, rows=rows)
 
     def all_states(stored: RingReplayState) -> jax.Array:

@@ -191,7 +191,7 @@ def _replay_of(rows: jax.Array, agent: QLearner, members: jax.Array) -> Replay:
 
     def sample(stored: tuple, t: jax.Array, uniforms: jax.Array) -> Batch:
         drawn = jnp.minimum((uniforms * size).astype(jnp.int32), size - 1)
-        steps = unpack(rows[members_first[drawn]].T, agent.obs_size)
+        steps = unpack(rows[members_first[drawn]].T, agent.obs_size, agent.masked_actions)
         # Rows drawn at random do not follow each other: an eligibility trace must not run from one to the next.
         steps = steps._replace(done=jnp.ones_like(steps.done))
         return Batch(transitions=steps, slots=None, weights=None)
@@ -204,7 +204,7 @@ def _replay_of(rows: jax.Array, agent: QLearner, members: jax.Array) -> Replay:
 
 def compute_losses(agent: QLearner, params: Params, state: AgentState, rows: jax.Array) -> jax.Array:
     """[n]: L(δ), δ = r + γ max_a Q(s', a, ω(s'); θ⁻) - Q(s, a, ω(s); θ)."""
-    steps, evaluate = unpack(rows.T, agent.obs_size), evaluate_batch(agent)
+    steps, evaluate = unpack(rows.T, agent.obs_size, agent.masked_actions), evaluate_batch(agent)
     of_s = evaluate(state.q_function._replace(params=params), steps.obs_tm1)
     return huber(one_step_errors(steps, of_s, evaluate(state.target, steps.obs_t)))
 

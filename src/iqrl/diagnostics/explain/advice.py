@@ -82,7 +82,8 @@ def _quote_evidence(diagnosis: Diagnosis) -> str:
 
 def _write_memory(run: Run, size: int) -> str:
     try:
-        width = row_width(len(make_task(run).low))
+        task = make_task(run)
+        width = row_width(task.obs_size, task.masked_actions)
     except BadInput:
         return ""  # a task of the user's own that cannot be found from here
     return f" (memory for {size:,} transitions: {4 * width * size:,} bytes a seed, now {4 * width * run.buffer_size:,})"

@@ -202,7 +202,7 @@ class RunMeter(Meter):
         return self.uses_all and self.run.measure_every == 1 and not jax.tree.leaves(preprocessor)
 
     def init(self, agent: AgentState) -> MeterState:
-        width = row_width(self.agent.obs_size)
+        width = row_width(self.agent.obs_size, self.agent.masked_actions)
         return MeterState(
             recent=jnp.zeros((self.run.measure_recent, width)),
             errors=jnp.zeros(self.run.measure_recent if self.carries_errors else 0),
@@ -236,7 +236,8 @@ class RunMeter(Meter):
     def start_learning(self, state: MeterState, agent: AgentState) -> MeterState:
         recent, reservoir, label = state.recent, state.reservoir, self.agent.label(agent)
         if label is not None:
-            recent, reservoir = (relabel_rows(rows, self.agent.obs_size, label) for rows in (recent, reservoir))
+            size, actions = self.agent.obs_size, self.agent.masked_actions
+            recent, reservoir = (relabel_rows(rows, size, label, actions) for rows in (recent, reservoir))
         q = self.q_of(agent)
         errors = in_chunks(self.errors)(q, q, recent) if self.carries_errors else state.errors
         return state._replace(recent=recent, reservoir=reservoir, errors=errors)

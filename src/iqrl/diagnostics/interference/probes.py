@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from iqrl.core.agent import AgentState, QFunction, QLearner
+from iqrl.core.masks import Mask, legal_values, says_nothing
 from iqrl.core.networks import select_head
 from iqrl.core.types import ContextInputs
 from iqrl.diagnostics.interference.td_errors import evaluate_batch
@@ -18,19 +19,22 @@ def probe_network(agent: QLearner, state: AgentState, q: QFunction, held_out: Co
     """The metrics of the held-out inputs [n, …]; contexts are those of the state."""
     output = evaluate_batch(agent)(q, held_out.obs.T)
     contexts = jax.vmap(lambda inputs: agent.context(state, inputs))(held_out)
+    legal = held_out.mask if says_nothing(held_out.mask) else held_out.mask.T
     own_head = select_head(output.q, contexts)
     return {
-        "held_out_max_q": jnp.mean(jnp.max(own_head, axis=0)),
-        "held_out_max_q_heads": jnp.mean(jnp.max(output.q, axis=1), axis=-1),
-        "action_gap": action_gap(own_head),
+        "held_out_max_q": jnp.mean(jnp.max(legal_values(own_head, legal), axis=0)),
+        "held_out_max_q_heads": jnp.mean(jnp.max(legal_values(output.q, legal), axis=1), axis=-1),
+        "action_gap": action_gap(own_head, legal),
         "dormant_units": dormant_units(output.features),
     }
 
 
-def action_gap(q: jax.Array) -> jax.Array:
+def action_gap(q: jax.Array, mask: Mask = ()) -> jax.Array:
     """The mean over states of the best action's value above the second best's, from [A, n]."""
-    best = jax.lax.top_k(q.T, min(2, q.shape[0]))[0]
-    return jnp.mean(best[:, 0] - best[:, -1])
+    best = jax.lax.top_k(legal_values(q, mask).T, min(2, q.shape[0]))[0]
+    gaps = best[:, 0] - best[:, -1]
+    # Where one action alone is legal, there is no second best.
+    return jnp.mean(gaps if says_nothing(mask) else jnp.where(jnp.sum(mask, axis=0) > 1, gaps, 0.0))
 
 
 def dormant_units(features: jax.Array) -> jax.Array:

@@ -48,7 +48,7 @@ def td_errors(agent: QLearner) -> Errors:
     evaluate = evaluate_batch(agent)
 
     def errors(q: QFunction, target: QFunction, rows: jax.Array) -> jax.Array:
-        steps = unpack(rows.T, agent.obs_size)
+        steps = unpack(rows.T, agent.obs_size, agent.masked_actions)
         return one_step_errors(steps, evaluate(q, steps.obs_tm1), evaluate(target, steps.obs_t))
 
     return errors
@@ -93,7 +93,7 @@ class Grouping(NamedTuple):
 def group_by_context(agent: QLearner, low: Sequence[float], high: Sequence[float], states: np.ndarray) -> Grouping:
     """The agent's contexts; where it has only one, clusters of `states` [n, d], scaled by the task's ranges."""
     if agent.contexts.count > 1:
-        own = lambda rows: unpack(rows.T, agent.obs_size).context_tm1
+        own = lambda rows: unpack(rows.T, agent.obs_size, agent.masked_actions).context_tm1
         return Grouping(count=agent.contexts.count, of_rows=own)
     scale = 1.0 / np.subtract(high, low)
     centroids = jnp.float32(kmeans_on_host(states * scale, min(CLUSTERS, len(states))))
@@ -123,7 +123,7 @@ def gradient_interference(
     NaN where a context has no transition among the rows with a weight, or no gradient.
     """
     evaluate = evaluate_batch(agent)
-    steps, groups = unpack(rows.T, agent.obs_size), grouping.of_rows(rows)
+    steps, groups = unpack(rows.T, agent.obs_size, agent.masked_actions), grouping.of_rows(rows)
     of_next = evaluate(target, steps.obs_t)
 
     def losses(params: Params) -> tuple[jax.Array, jax.Array]:
