@@ -5,9 +5,9 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src" / "iqrl"
 LAYERS = (
-    "cli", "api sb3", "model", "reproduction.beside", "experiments", "reproduction", "diagnostics.explain",
+    "cli", "api sb3", "model callbacks", "reproduction.beside", "experiments", "reproduction", "diagnostics.explain",
     "diagnostics.analysis", "training", "diagnostics.interference", "training.timetable", "make_run", "methods", "envs",
-    "core", "settings", "statistics plugins diagnostics.metrics diagnostics.text", "files", "errors",
+    "core", "settings", "statistics plugins tracking diagnostics.metrics diagnostics.text", "files", "errors",
 )  # fmt: skip
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names.split()}
 

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from iqrl import callbacks
     from iqrl.api import load, resume, train, tune
     from iqrl.diagnostics.interference.any_agent import InterferenceMeter
     from iqrl.envs.base import EnvInputs, Task, TaskEntry
@@ -37,8 +38,8 @@ _MODELS = (
 
 __all__ = [
     "METHODS", "TASKS", "BadInput", "EnvInputs", "InterferenceMeter", "Method", "Model", "Result", "Run",
-    "RunFailed", "Settings", "Span", "Task", "TaskEntry", "TrainedAgent", "evaluate", "load", "resolve", "resume",
-    "setting", "train", "tune", *_MODELS,
+    "RunFailed", "Settings", "Span", "Task", "TaskEntry", "TrainedAgent", "callbacks", "evaluate", "load", "resolve",
+    "resume", "setting", "train", "tune", *_MODELS,
 ]  # fmt: skip
 
 
@@ -46,6 +47,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODELS:
         models = import_module("iqrl.model").MODELS.values()
         value = {model.__name__: model for model in models}[name]
+    elif name == "callbacks":
+        value = import_module("iqrl.callbacks")
     elif name in _HOMES:
         value = getattr(import_module(f"iqrl.{_HOMES[name]}"), name)
     else:

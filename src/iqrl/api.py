@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from iqrl.callbacks import Callbacks, followed, refuse_misfits
 from iqrl.experiments.tuning import Tuning, default_directory, make_request
 from iqrl.experiments.tuning import tune as tune_request
 from iqrl.make_run import Named, resolve
 from iqrl.methods.base import Choices, Span
 from iqrl.model import Model, load_model
+from iqrl.settings import Run
+from iqrl.tracking import Tracker
+from iqrl.training.compiled import Driver
 from iqrl.training.loop import Display, driver_of, train_run
 from iqrl.training.loop import load as load_run
 from iqrl.training.results import Result
@@ -24,12 +28,17 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     display: Display = lambda progress: None,
+    callback: Callbacks = None,
+    tracker: str | Tracker | None = None,
     **settings: Any,
 ) -> Result:
     """Train `method` on `task` and return curves and agents.
 
     `settings` are the fields of `iqrl.Run`, the same as the flags of `iqrl train`. With `out`, the run
     is saved in that directory and continued from there if it was interrupted.
+
+    `callback`: a function of a model and the progress, or a list of them (`iqrl.callbacks`), called at the end of each
+    period. `tracker`: tensorboard, wandb, trackio, csv, or an object with `log(step, values)`.
 
     >>> result = train("CartPole-v0", "iq", buffer_size=1, steps=2000, seeds=2)
     >>> result.returns.shape
@@ -38,11 +47,17 @@ def train(
     True
     """
     run = resolve(task, method, preset, **settings)
-    if out is None:
-        return train_run(run, None, display)
+    refuse_misfits(callback, tracker)
     driver = driver_of(run)  # says what is wrong before a directory is made
-    store = RunStore.create(out, run)
-    return train_run(store.run, store, display, driver)
+    store = None if out is None else RunStore.create(out, run)
+    return _train(run if store is None else store.run, store, display, callback, tracker, driver)
+
+
+def _train(
+    run: Run, store: RunStore | None, display: Display, callback: Callbacks, tracker: Any, driver: Driver | None = None
+) -> Result:
+    with followed(run, Model.of, callback, tracker, store) as follow:
+        return train_run(run, store, display, driver, follow=follow)
 
 
 def tune(
@@ -77,9 +92,18 @@ def load(path: str | Path, env: Named | None = None) -> Result | Model:
     return load_model(path, env) if Path(path).is_file() or Path(path).suffix == ".iqrl" else load_run(path)
 
 
-def resume(path: str | Path, *, steps: int | None = None, display: Display = lambda progress: None) -> Result:
-    """Continue a saved run to its last step, or to `steps` if that is more."""
+def resume(
+    path: str | Path,
+    *,
+    steps: int | None = None,
+    display: Display = lambda progress: None,
+    callback: Callbacks = None,
+    tracker: str | Tracker | None = None,
+) -> Result:
+    """Continue a saved run to its last step, or to `steps` if that is more. `callback` and `tracker` as of `train`;
+    what `iqrl train` was told of evaluations, early stop and tracking is kept with the run."""
+    refuse_misfits(callback, tracker)
     store = RunStore.open(path)
     if steps is not None:
         store.extend(steps)
-    return train_run(store.run, store, display)
+    return _train(store.run, store, display, callback, tracker)

@@ -79,6 +79,19 @@ def resolve_names(task: Named, method: Named, preset: str | None = None, **setti
     return found.settle(run, record, given)
 
 
+def changed(run: Run, **settings: Any) -> Run:
+    """The run with other settings, if they may change while it learns."""
+    fields = {field.name: field for field in dataclasses.fields(run)}
+    free = [name for name, field in fields.items() if field.metadata.get("may_change")]
+    for name in settings:
+        if name not in fields:
+            raise unknown("setting", name, free)
+        if name not in free:
+            raise BadInput(f"{name} is settled when a model begins to learn; what may change is {', '.join(free)}.")
+    _refuse_fixed(run.method, find_method(run.method), settings)
+    return dataclasses.replace(run, **settings)
+
+
 def _as_json(keywords: Mapping[str, Any]) -> str:
     try:
         return json.dumps(keywords, sort_keys=True)

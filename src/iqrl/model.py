@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,26 +20,22 @@ import gymnasium
 import numpy as np
 import polars as pl
 
+from iqrl.callbacks import Callbacks, followed, refuse_misfits
 from iqrl.envs.external import copies_of
 from iqrl.envs.masks import BadMask, as_mask
 from iqrl.envs.registry import make_task
 from iqrl.envs.spaces import decode_action, encode_observation
 from iqrl.errors import BadInput
-from iqrl.make_run import Named, resolve
+from iqrl.make_run import Named, changed, resolve
 from iqrl.methods.registry import METHODS
 from iqrl.plugins import name_of, trust
 from iqrl.settings import Run
+from iqrl.tracking import Tracker
 from iqrl.training.evaluation import evaluate
-from iqrl.training.loop import Display, Progress, Session, driver_of
-from iqrl.training.model_file import read_model, write_model
+from iqrl.training.loop import Display, Session, driver_of
+from iqrl.training.model_file import Change, read_model, write_model
 from iqrl.training.results import Result, TrainedAgent
-
-Callback = Callable[["Model", Progress], bool | None]
-"""called after each period; False stops the training"""
-
-
-class _Stopped(Exception):
-    """A callback gave False."""
+from iqrl.training.run_directory import NO_EVALUATIONS
 
 
 class Model:
@@ -62,21 +57,65 @@ class Model:
         self._session: Session | None = None
         self._result: Result | None = None
         self._step_of_result = 0
+        self.changes: list[Change] = []
+        """of settings, by `set`: the step, and each setting's old and new value"""
         resolve(env, self.method, preset, **self._given)  # says at once what is wrong
+
+    @staticmethod
+    def of(session: Session) -> Model:
+        """The model of a run that is in training."""
+        model = _empty(session.driver.run)
+        model._session = session
+        return model
 
     # Learning
 
-    def learn(self, total_timesteps: int, callback: Callback | None = None, progress_bar: bool = False) -> Self:
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Callbacks = None,
+        progress_bar: bool = False,
+        tracker: str | Tracker | None = None,
+    ) -> Self:
         """Train for so many steps of each seed; called again, go on for so many more.
 
-        Schedules, such as that of ε, follow from the steps of the first call. `callback` is called after each period,
-        and stops the training by giving False. Whatever ends it, what was learned until then is kept.
+        Schedules, such as that of ε, follow from the steps of the first call. `callback`: a function of this model and
+        the progress, or a list of them (`iqrl.callbacks`), called at the end of each period; False stops the training.
+        `tracker`: tensorboard, wandb, trackio, csv, or an object with `log(step, values)`. Whatever ends it, what was
+        learned until then is kept.
         """
+        refuse_misfits(callback, tracker)
         session = self._session or self._begin(total_timesteps)
         goal = session.step + _positive(total_timesteps)
-        with _display(self, callback, progress_bar) as display, contextlib.suppress(_Stopped):
-            session.train_to(goal, display)
+        following = followed(session.driver.run, lambda session: self, callback, tracker)
+        with _bar(self.method, progress_bar) as display, following as follow:
+            session.train_to(goal, display, follow)
         return self
+
+    def set(self, **settings: Any) -> Self:
+        """Learn with other settings from here on, such as `learning_rate`; `changes` has what was changed.
+
+        What the agent consists of, such as `hidden` and `buffer_size`, is refused.
+        """
+        session = self._session
+        if session is None and self._result is not None:
+            raise BadInput("this model was saved to act; save it with learning=True to go on learning.")
+        if session is None:
+            resolve(self._env, self.method, self._preset, **(self._given | settings))
+            self._given |= settings
+            return self
+        before, after = session.driver.run, changed(session.driver.run, **settings)
+        values = {name: [getattr(before, name), getattr(after, name)] for name in settings}
+        different = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+        if different:
+            session.change(after)
+            self.changes.append({"step": session.step} | different)
+        return self
+
+    @property
+    def stopped(self) -> str:
+        """Why a callback ended the last `learn`; empty where none did."""
+        return "" if self._session is None else self._session.stopped
 
     def _begin(self, total: int) -> Session:
         if self._result is not None:
@@ -87,15 +126,15 @@ class Model:
 
     @property
     def run(self) -> Run:
-        """All settings."""
-        return self.result.run
+        """All settings, as they are now."""
+        return self.result.run if self._session is None else self._session.driver.run
 
     @property
     def num_timesteps(self) -> int:
         """Steps that each seed has learned from."""
         if self._session is not None:
             return self._session.step
-        return 0 if self._result is None else int(self._result.steps[-1])
+        return 0 if self._result is None else self._result.step
 
     @property
     def result(self) -> Result:
@@ -111,6 +150,17 @@ class Model:
     def metrics(self) -> pl.DataFrame:
         """One row per seed and period."""
         return self.result.metrics
+
+    @property
+    def evaluations(self) -> pl.DataFrame:
+        """One row per seed and evaluation that was made while it learned."""
+        return NO_EVALUATIONS if self._session is None else self._session.evaluations
+
+    def add_evaluation(self, returns: np.ndarray) -> None:
+        """Put the returns [seeds, episodes] of an evaluation into `evaluations`; for callbacks."""
+        if self._session is None:
+            raise BadInput("evaluations are kept of a model that learns.")
+        self._session.add_evaluation(returns)
 
     @property
     def agents(self) -> list[TrainedAgent]:
@@ -156,11 +206,14 @@ class Model:
         return self._agent
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> np.ndarray:
-        """[seeds, episodes]: returns of greedy episodes."""
+        """[seeds, episodes]: returns of greedy episodes, in an environment of their own."""
+        return evaluate(self.result_with_task, episodes, seed)
+
+    @property
+    def result_with_task(self) -> Result:
+        """A model that was loaded to act has no environment; it is made here."""
         result = self.result
-        if self._session is None:  # it was loaded to act, which needs no environment
-            result = dataclasses.replace(result, task=make_task(result.run))
-        return evaluate(result, episodes, seed)
+        return result if self._session is not None else dataclasses.replace(result, task=make_task(result.run))
 
     # Files
 
@@ -168,10 +221,20 @@ class Model:
         """One file. `learning`: with replay and all else that learning needs, so that `learn` goes on exactly."""
         if learning and self._session is None:
             raise BadInput("this model has nothing to go on learning from.")
-        return write_model(Path(path), self.result, self._session if learning else None)
+        return write_model(Path(path), self.result, self._session if learning else None, self.changes)
 
     def __repr__(self) -> str:
-        return f"<iqrl.{type(self).__name__} on {self._env}, {self.num_timesteps:,} steps>"
+        changes = "".join(f"; {_change_text(change)}" for change in self.changes)
+        return f"<iqrl.{type(self).__name__} on {self._env}, {self.num_timesteps:,} steps{changes}>"
+
+
+def _change_text(change: Change) -> str:
+    """
+    >>> _change_text({"step": 4000, "learning_rate": [0.001, 0.0001]})
+    'learning_rate 0.0001 from step 4,000'
+    """
+    values = ", ".join(f"{name} {pair[1]}" for name, pair in change.items() if name != "step")
+    return f"{values} from step {change['step']:,}"
 
 
 def _masks_in_rows(space: Any, masks: Any, count: int) -> np.ndarray:
@@ -190,22 +253,12 @@ def _positive(steps: int) -> int:
     return int(steps)
 
 
-@contextlib.contextmanager
-def _display(model: Model, callback: Callback | None, bar: bool) -> Generator[Display]:
-    """What the training loop calls after each period."""
-    with contextlib.ExitStack() as stack:
-        shown: Display = lambda progress: None
-        if bar:
-            from iqrl.experiments.report.terminal import show_training
+def _bar(label: str, shown: bool) -> contextlib.AbstractContextManager[Display]:
+    if not shown:
+        return contextlib.nullcontext(lambda progress: None)
+    from iqrl.experiments.report.terminal import show_training
 
-            shown = stack.enter_context(show_training(model.method))
-
-        def display(progress: Progress) -> None:
-            shown(progress)
-            if callback is not None and callback(model, progress) is False:
-                raise _Stopped
-
-        yield display
+    return show_training(label)
 
 
 # A class for each method
@@ -240,9 +293,15 @@ def load_model(path: str | Path, env: Named | None = None) -> Model:
         task = name_of(copies_of(env) if isinstance(env, gymnasium.Env) else env)
         trust([task])
     saved = read_model(Path(path), task)
-    run = saved.result.run
+    model = _empty(saved.result.run)
+    model._result, model._session, model.changes = saved.result, saved.session, saved.changes
+    return model
+
+
+def _empty(run: Run) -> Model:
+    """A model of the class of a run's method."""
     kind = MODELS.get(run.method) or type("Model", (Model,), {"method": run.method})
     model = kind.__new__(kind)
-    model._given, model._env, model._preset = {}, run.task, None
-    model._result, model._session, model._step_of_result = saved.result, saved.session, 0
+    model._given, model._env, model._preset, model.changes = {}, run.task, None, []
+    model._result, model._session, model._step_of_result = None, None, 0
     return model

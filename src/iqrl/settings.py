@@ -40,10 +40,14 @@ def setting(
     above: float | None = None,
     below: float | None = None,
     paper: str = "",
+    may_change: bool = False,
 ) -> Any:
-    """A field with its help text and its range; `paper` says what the IQ paper has, where that is known."""
+    """A field with its help text and its range; `paper` says what the IQ paper has, where that is known. `may_change`:
+    between two calls of `Model.learn`."""
     bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
-    return dataclasses.field(default=default, metadata=bounds | {"help": help, "paper": paper})
+    return dataclasses.field(
+        default=default, metadata=bounds | {"help": help, "paper": paper, "may_change": may_change}
+    )
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
@@ -102,17 +106,21 @@ class Training(Settings):
 class Learning(Settings):
     """learning"""
 
-    gamma: float = setting(0.99, "discount factor γ", minimum=0, maximum=1, paper="not stated; 1.0 in Baselines")
+    gamma: float = setting(
+        0.99, "discount factor γ", minimum=0, maximum=1, paper="not stated; 1.0 in Baselines", may_change=True
+    )
     n_step: int = setting(1, "rewards added up before bootstrapping; the last n - 1 steps are kept for it", minimum=1)
     double_q: bool = setting(False, "choose the next action by θ, value it by θ⁻", paper="yes for DQN, no for IQ")
     td_error: Literal["huber", "squared"] = setting("huber", "what is minimised of the TD error", paper="huber")
     learning_starts: int = setting(1000, "steps before the first update", minimum=0, paper="1000")
     update_every: int = setting(1, "steps between two learning steps", minimum=1, paper="1")
     gradient_steps: int = setting(1, "updates each time, every one from a batch of its own", minimum=1, paper="1")
-    target_period: int = setting(1000, "steps C between two syncs of the target", minimum=1, paper="1000")
+    target_period: int = setting(
+        1000, "steps C between two syncs of the target", minimum=1, paper="1000", may_change=True
+    )
     target_average: float = setting(
         0.0, "τ: the target moves by this share towards θ after every update, instead of syncs; 0 is syncs",
-        minimum=0, maximum=1, paper="0",
+        minimum=0, maximum=1, paper="0", may_change=True,
     )  # fmt: skip
     act_average: float = setting(
         0.0, "τ: a running average of θ acts, which moves by this share after every update; 0: θ acts",
@@ -129,7 +137,9 @@ class Replay(Settings):
     buffer_size: int = setting(
         100, "replay capacity N; 1 is no replay at all", minimum=1, maximum=LARGEST, paper="1, 100 or 50,000"
     )
-    batch_size: int = setting(32, "transitions per update, drawn with replacement", minimum=1, paper="32")
+    batch_size: int = setting(
+        32, "transitions per update, drawn with replacement", minimum=1, paper="32", may_change=True
+    )
     sampling: Literal["uniform", "prioritised", "whole"] = setting(
         "uniform",
         "batches drawn uniformly, in proportion to their last loss, or the whole buffer each time",
@@ -173,7 +183,9 @@ class Optimiser(Settings):
         "RMSProp is the centred one; bounded: a step that cannot overshoot, without replay",
         paper="not stated; adam in Baselines, rmsprop for DQN on Atari",
     )
-    learning_rate: float = setting(5e-4, "step size", minimum=0, paper="5e-4; 2.5e-4 and 6.25e-5 on Atari")
+    learning_rate: float = setting(
+        5e-4, "step size", minimum=0, paper="5e-4; 2.5e-4 and 6.25e-5 on Atari", may_change=True
+    )
     adam_epsilon: float = setting(1e-8, "Adam's ε̂", minimum=0, paper="not stated; 1e-8 in Baselines")
     rmsprop_decay: float = setting(0.95, "of RMSProp's averages", minimum=0, maximum=1, paper="0.95")
     rmsprop_epsilon: float = setting(1e-5, "added under RMSProp's root", minimum=0, paper="1e-5")
@@ -182,17 +194,25 @@ class Optimiser(Settings):
         paper="0",
     )  # fmt: skip
     gradient_clip: float = setting(
-        0.0, "clip the gradient to this global norm; 0 is no clipping", minimum=0, paper="not stated"
+        0.0, "clip the gradient to this global norm; 0 is no clipping", minimum=0, paper="not stated", may_change=True
     )
 
 
 class Exploration(Settings):
     """exploration"""
 
-    epsilon_start: float = setting(1.0, "share of random actions at the start", minimum=0, maximum=1, paper="1.0")
-    epsilon_final: float = setting(0.02, "share of random actions after the decay", minimum=0, maximum=1, paper="0.02")
-    epsilon_begin: int = setting(0, "steps before the decay begins", minimum=0, paper="0; 20,000 on Atari")
-    epsilon_decay: int = setting(REQUIRED, "steps of the linear decay; steps / 10 if not given", minimum=0, paper="10%")
+    epsilon_start: float = setting(
+        1.0, "share of random actions at the start", minimum=0, maximum=1, paper="1.0", may_change=True
+    )
+    epsilon_final: float = setting(
+        0.02, "share of random actions after the decay", minimum=0, maximum=1, paper="0.02", may_change=True
+    )
+    epsilon_begin: int = setting(
+        0, "steps before the decay begins", minimum=0, paper="0; 20,000 on Atari", may_change=True
+    )
+    epsilon_decay: int = setting(
+        REQUIRED, "steps of the linear decay; steps / 10 if not given", minimum=0, paper="10%", may_change=True
+    )
 
 
 class Measuring(Settings):
@@ -225,6 +245,33 @@ class Measuring(Settings):
 COMMON: tuple[type[Settings], ...] = (
     Training, Learning, Replay, QNetwork, Optimiser, Exploration, Measuring, TaskSettings,
 )  # fmt: skip
+
+
+class Following(Settings):
+    """following the run: evaluations, early stop, tracking; none of it changes what is learned"""
+
+    eval_every: int = setting(
+        0, "evaluate greedily after every so many steps, at the end of a period; 0: never", minimum=0
+    )
+    eval_episodes: int = setting(10, "episodes of each evaluation, for each seed", minimum=1, maximum=LARGEST)
+    keep_best: bool = setting(False, "keep the model of the best evaluation as best.iqrl in the directory of the run")
+    stop_at: float | Literal["never"] = setting(
+        "never", "stop when the mean over the seeds reaches this return: of an evaluation, or without, of a period"
+    )
+    patience: int = setting(
+        0, "stop after so many evaluations, or without them periods, that are no better than the best; 0: never",
+        minimum=0,
+    )  # fmt: skip
+    track: Literal["none", "csv", "tensorboard", "trackio", "wandb"] = setting("none", "where the metrics also go")
+
+    def check(self) -> None:
+        if self.keep_best and not self.eval_every:
+            raise BadInput("keep_best is for a run that is evaluated; give eval_every.")
+
+    @property
+    def stops(self) -> bool:
+        """Whether it may end the run early."""
+        return self.stop_at != "never" or self.patience > 0
 
 
 class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Training, TaskSettings):

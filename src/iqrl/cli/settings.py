@@ -96,7 +96,8 @@ def _value_kind(hint: Any) -> dict[str, Any]:
     if is_union(hint):
         hint, alternative = typing.get_args(hint)
         if alternative is not type(None):
-            return {"type": _whole_or(*typing.get_args(alternative)), "metavar": "N"}
+            numbers, metavar = _number_kind(hint)
+            return {"type": _number_or(numbers, *typing.get_args(alternative)), "metavar": metavar}
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     if hint is str:
@@ -105,13 +106,18 @@ def _value_kind(hint: Any) -> dict[str, Any]:
         return {"metavar": "|".join(typing.get_args(hint))}
     if typing.get_origin(hint) is tuple:
         return {"nargs": "+", **_value_kind(typing.get_args(hint)[0])}
-    return {"type": whole, "metavar": "N"} if hint is int else {"type": decimal, "metavar": "X"}
+    numbers, metavar = _number_kind(hint)
+    return {"type": numbers, "metavar": metavar}
 
 
-def _whole_or(name: str) -> Callable[[str], int | str]:
-    def parse(text: str) -> int | str:
+def _number_kind(hint: type) -> tuple[Callable[[str], float], str]:
+    return (whole, "N") if hint is int else (decimal, "X")
+
+
+def _number_or(number: Callable[[str], float], name: str) -> Callable[[str], float | str]:
+    def parse(text: str) -> float | str:
         try:
-            return name if text == name else whole(text)
+            return name if text == name else number(text)
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentTypeError(f"{error}, nor {name}") from None
 

@@ -6,12 +6,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iqrl.cli.flags import add_device, add_json, add_run, add_runs, decimal, file_path, whole
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import add_settings, read_request
+from iqrl.settings import Following, settings_of
+from iqrl.tracking import package_of
 
 if TYPE_CHECKING:
     from iqrl.training.compiled import Driver
@@ -40,7 +43,7 @@ def add_train(commands: Any, groups: Iterable[type]) -> None:
     parser.add_argument("--config", type=file_path, help="a TOML or JSON file of the settings below; flags override it")
     parser.add_argument("--out", type=file_path, help="directory of the run (default: runs/TASK-METHOD-N…)")
     add_json(parser, "the summary")
-    add_settings(parser, groups)
+    add_settings(parser, (*groups, Following))
     add_device(parser)
 
 
@@ -55,8 +58,11 @@ def train(options: argparse.Namespace) -> None:
     if request.settings.get("contexts") == "auto":
         one = "; one context has one head, so distillation does nothing" if run.contexts == 1 else ""
         print(f"contexts: {run.contexts}, found in the states of a random policy{one}", file=sys.stderr)
-    driver = driver_of(run)  # reports what is wrong with the run before a directory is made
-    _train_and_report(RunStore.create(options.out or default_directory(run), run), options, driver)
+    read_following(Following(), options)
+    driver = driver_of(run)  # what is wrong with the request is reported before a directory is made
+    store = RunStore.create(options.out or default_directory(run), run)
+    store.follow(read_following(store.following, options))
+    _train_and_report(store, options, driver)
 
 
 def add_resume(commands: Any) -> None:
@@ -65,6 +71,7 @@ def add_resume(commands: Any) -> None:
     add_run(parser)
     parser.add_argument("--steps", type=whole, help="train to this step instead of the run's last one")
     add_json(parser, "the summary")
+    add_settings(parser, (Following,))
     add_device(parser)
 
 
@@ -72,18 +79,32 @@ def resume(options: argparse.Namespace) -> None:
     from iqrl.training.run_directory import RunStore
 
     store = RunStore.open(options.run)
+    store.follow(read_following(store.following, options))
     if options.steps is not None:
         store.extend(options.steps)
     _train_and_report(store, options)
 
 
+def read_following(before: Following, options: argparse.Namespace) -> Following:
+    """How the run is followed: as it was, but for what the flags say."""
+    given = {name: value for name, value in vars(options).items() if name in settings_of((Following,))}
+    following = replace(before, **given)
+    if following.track != "none":
+        package_of(following.track)  # says what is missing
+    return following
+
+
 def _train_and_report(store: RunStore, options: argparse.Namespace, driver: Driver | None = None) -> None:
     from rich.console import Console
 
-    from iqrl.experiments.report.terminal import print_results, train_with_display
+    from iqrl.callbacks import followed
+    from iqrl.experiments.report.terminal import print_best, print_results, train_with_display
+    from iqrl.model import Model
 
-    result = train_with_display(store, driver)
+    with followed(store.run, Model.of, store=store) as follow:
+        result = train_with_display(store, driver, follow)
     print_results([result], Console(file=text_stream(options)))
+    print_best(store, text_stream(options))
     print(f"run: {store.path}", file=text_stream(options))
     if options.json:
         print(json.dumps(result.summary()))
@@ -104,18 +125,23 @@ def add_evaluate(commands: Any) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
+    from iqrl.api import load
     from iqrl.experiments.report.terminal import print_returns, show_count
+    from iqrl.model import Model
     from iqrl.training.evaluation import evaluate as evaluate_result
-    from iqrl.training.loop import load
 
-    result = load(options.run)
+    found = load(options.run)
+    result = found.result_with_task if isinstance(found, Model) else found
     with show_count(str(options.run), "episodes") as display:
         returns = evaluate_result(result, options.episodes, options.seed, epsilon=options.epsilon, display=display)
     by_seed = {agent.seed: row for agent, row in zip(result.agents, returns, strict=True)}
+    if result.step < result.run.steps:
+        print(f"at step {result.step:,} of {result.run.steps:,}", file=text_stream(options))
     print_returns(by_seed, greedy=options.epsilon == 0, file=text_stream(options))
     if options.json:
         seeds = [{"seed": seed, "returns": row.tolist()} for seed, row in by_seed.items()]
-        print(json.dumps({"mean": float(returns.mean()), "seeds": seeds, "run": str(options.run)}))
+        steps = {"step": result.step, "steps": result.run.steps}
+        print(json.dumps({"mean": float(returns.mean()), "seeds": seeds, "run": str(options.run)} | steps))
 
 
 def add_plot(commands: Any) -> None:

@@ -12,7 +12,15 @@ from iqrl.experiments.study.directory import FAILURES_FILE, STUDY_FILE, StudyDir
 from iqrl.experiments.study.results import CURVES_FILE, MANIFEST_FILE, load_results
 from iqrl.files import is_sealed, mapped, read_json, why
 from iqrl.training.checkpoint import is_intact
-from iqrl.training.run_directory import CHECKPOINT_FILE, METRICS_FILE, PREVIOUS_FILE, RUN_FILE, RunStore
+from iqrl.training.run_directory import (
+    BEST_FILE,
+    CHECKPOINT_FILE,
+    EVALUATIONS_FILE,
+    METRICS_FILE,
+    PREVIOUS_FILE,
+    RUN_FILE,
+    RunStore,
+)
 
 State = Literal["intact", "unverified", "damaged"]
 
@@ -47,12 +55,15 @@ def check_run(path: Path) -> Generator[Finding]:
     for name in (CHECKPOINT_FILE, PREVIOUS_FILE):
         if (path / name).exists():
             yield _find(path / name, lambda file=path / name: is_intact(file, identity))
+    if store.has_checkpoint and not (path / METRICS_FILE).exists():
+        missing = f"{path / METRICS_FILE} is missing, though there is a checkpoint."
+        yield Finding(path / METRICS_FILE, "damaged", missing)
     if (path / METRICS_FILE).exists():
         yield _find(path / METRICS_FILE, lambda: bool(store.read_metrics().names))
-    elif store.has_checkpoint:
-        yield Finding(
-            path / METRICS_FILE, "damaged", f"{path / METRICS_FILE} is missing, though there is a checkpoint."
-        )
+    if (path / EVALUATIONS_FILE).exists():
+        yield _find(path / EVALUATIONS_FILE, lambda: bool(store.read_evaluations().names))
+    if (path / BEST_FILE).exists():
+        yield _find(path / BEST_FILE, lambda: is_model(path / BEST_FILE))
 
 
 def check_study(path: Path) -> Generator[Finding]:
@@ -79,6 +90,11 @@ def check_export(path: Path) -> Generator[Finding]:
     if first.state != "damaged":
         # A manifest has always had the checksum of its table.
         yield _find(path / CURVES_FILE, lambda: bool(load_results(path)))
+
+
+def is_model(path: Path) -> bool:
+    with mapped(path) as (view, _):
+        return is_sealed(path, view, "model")
 
 
 def _has_seal(path: Path, kind: str) -> bool:

@@ -31,7 +31,9 @@ class BoundedSettings(Settings):
     """bounded step"""
 
     trace_decay: float = setting(0.8, "λ of the eligibility traces", minimum=0, maximum=1)
-    step_bound: float = setting(2.0, "κ: larger takes shorter steps where many weights would move", minimum=0)
+    step_bound: float = setting(
+        2.0, "κ: larger takes shorter steps where many weights would move", minimum=0, may_change=True
+    )
     step_fall: int = setting(0, "T: κ grows as √(1 + t / T) with the steps t; 0: it stays", minimum=0)
     trunk_step: float = setting(1.0, "share of the step that the weights before the heads take", minimum=0)
     bound_over: Literal["all", "heads"] = setting("all", "whose traces the bound counts: all, or those of the heads")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -39,17 +40,18 @@ def evaluate(
     if not 0 <= epsilon <= 1:
         raise BadInput(f"epsilon is {epsilon}; it must be from 0 to 1.")
     task, limit = result.task, min(result.task.time_limit, LONGEST)
-    env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task, result.run.steps, frozen=True)
+    env = task.gymnasium(limit) if task.gymnasium else TaskEnvironment(task, result.step, frozen=True)
     mask_of = (task.external_mask or partial(read_mask, env.action_space)) if task.masked_actions else no_mask
     starts, agents = range(seed, seed + episodes), result.agents
     returns = np.zeros((len(agents), episodes))
-    for played, (i, j) in enumerate(np.ndindex(*returns.shape), start=1):
-        try:
-            returns[i, j] = play(agents[i], env, starts[j], limit, epsilon, mask_of)
-        except Exception as error:
-            failed = f"an episode of {task.name} that began with seed {starts[j]} failed"
-            raise RunFailed(f"{failed} with {in_a_sentence(error)}.") from error
-        display(played, returns.size)
+    with contextlib.closing(env):
+        for played, (i, j) in enumerate(np.ndindex(*returns.shape), start=1):
+            try:
+                returns[i, j] = play(agents[i], env, starts[j], limit, epsilon, mask_of)
+            except Exception as error:
+                failed = f"an episode of {task.name} that began with seed {starts[j]} failed"
+                raise RunFailed(f"{failed} with {in_a_sentence(error)}.") from error
+            display(played, returns.size)
     return returns
 
 

@@ -15,7 +15,6 @@ import jax
 import numpy as np
 import polars as pl
 
-from iqrl.core.types import Agent
 from iqrl.diagnostics.interference.meter import build_meter
 from iqrl.diagnostics.metrics import sort_columns
 from iqrl.envs.registry import make_task
@@ -30,7 +29,7 @@ from iqrl.training.devices import compute_in_the_calling_thread
 from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
-from iqrl.training.run_directory import NO_ROWS, RunStore, Saved
+from iqrl.training.run_directory import NO_EVALUATIONS, NO_ROWS, RunStore, Saved
 from iqrl.training.states import Period, TrainState, all_finite
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
@@ -40,7 +39,7 @@ SAVING_SHARE = 0.05
 
 
 class Progress(NamedTuple):
-    """What a display is told after each period."""
+    """What displays and callbacks are told after each period."""
 
     step: int
     steps: int
@@ -51,9 +50,17 @@ class Progress(NamedTuple):
     steps_per_second: float
     """over all seeds"""
     seconds_left: float
+    began: int = 0
+    """the step before the first of this period"""
+    metrics: pl.DataFrame = NO_ROWS
+    """of this period, one row per seed; for callbacks"""
+    evaluation: float = math.nan
+    """mean over the seeds, of the last evaluation; for displays"""
 
 
 Display = Callable[[Progress], None]
+Follow = Callable[["Session", Progress], str]
+"""called at the end of each period; gives a reason to stop, or nothing"""
 Report = dict[str, float]
 """what an agent reports at a step"""
 
@@ -112,8 +119,10 @@ def train_run(
     display: Display = lambda progress: None,
     driver: Driver | None = None,
     begin: Callable[[Saved | None], None] = lambda saved: None,
+    follow: Follow | None = None,
 ) -> Result:
-    """Train to `run.steps`. With a store, start from its checkpoint if it has one, and save there.
+    """Train to `run.steps`, or until `follow` stops it. With a store, start from its checkpoint if it has one, and save
+    there.
 
     `driver`: the run's, where it was built before, so that task, agent and meter are built once. `begin`: called when
     the checkpoint is loaded, if there is one.
@@ -124,55 +133,74 @@ def train_run(
         resuming = store is not None and store.has_checkpoint
         saved = store.load(jax.eval_shape(driver.init)) if resuming else None
         begin(saved)
-        program = compile_driver(driver)
-        state = program.restore(saved.state, saved.environments) if saved else program.init()
-        metrics = saved.metrics if saved else NO_ROWS
-        loop = _Loop(run, driver.agent, store, metrics, state, display, program)
-        loop.run_to_end(interruption)
-    return _result(driver, store, loop.state, loop.metrics, loop.timing)
+        session = Session(driver, saved, store)
+        session.train(interruption, display, follow)
+    return session.result()
 
 
 class Session:
-    """A run that stays in memory, and is trained further and further."""
+    """A run that is trained, further and further; with a store, it is saved there on the way."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        state: TrainState | None = None,
-        metrics: pl.DataFrame = NO_ROWS,
-        environments: Mapping[str, np.ndarray] | None = None,
-    ):
-        """`environments`: the snapshot of external ones, where the state was saved."""
-        self.driver = driver
-        self._saved, self._environments = state, environments or {}
-        self._first_rows = metrics
+    def __init__(self, driver: Driver, saved: Saved | None = None, store: RunStore | None = None):
+        self.driver, self.store = driver, store
+        self._saved = saved
+        self.evaluations = saved.evaluations if saved else NO_EVALUATIONS
+        """one row per seed and evaluation"""
         self._loop: _Loop | None = None
 
-    def train_to(self, steps: int, display: Display = lambda progress: None) -> None:
+    def train_to(self, steps: int, display: Display = lambda progress: None, follow: Follow | None = None) -> None:
         """Whatever ends it, what was learned until then is kept."""
-        run = dataclasses.replace(self.driver.run, steps=steps)
-        self.driver = dataclasses.replace(self.driver, run=run)
+        self.driver = dataclasses.replace(self.driver, run=dataclasses.replace(self.driver.run, steps=steps))
         with Interruption() as interruption:
-            self._loop = self._continued(run, display)
-            self._loop.run_to_end(interruption)
+            self.train(interruption, display, follow)
 
-    def _continued(self, run: Run, display: Display) -> _Loop:
+    def train(self, interruption: Interruption, display: Display, follow: Follow | None) -> None:
+        self._loop = self._continued(display, follow)
+        self._loop.run_to_end(interruption)
+
+    def _continued(self, display: Display, follow: Follow | None) -> _Loop:
+        metrics = self.metrics
         if self._loop is not None:
             program, state = self._loop.program, self._loop.state
         else:
-            program = compile_driver(self.driver)
-            state = program.restore(self._saved, self._environments) if self._saved else program.init()
+            program, saved = compile_driver(self.driver), self._saved
+            state = program.restore(saved.state, saved.environments) if saved else program.init()
             self._saved = None
-        return _Loop(run, self.driver.agent, None, self.metrics, state, display, program)
+        return _Loop(self, metrics, state, display, program, follow)
+
+    def change(self, run: Run) -> None:
+        """Go on with other settings, which leave the state its form; raises BadInput where they do not."""
+        driver = driver_of(run)
+        before, after = (jax.eval_shape(each.init) for each in (self.driver, driver))
+        if jax.tree.flatten(before) != jax.tree.flatten(after):
+            raise BadInput("the agent's state would have another form; make a new model.")
+        state = self.state
+        if state is not None:
+            self._saved = Saved(state, self.metrics, dict(self.snapshot()), self.evaluations)
+        self.driver, self._loop = driver, None
 
     @property
     def state(self) -> TrainState | None:
         """As it is now, also while it is trained; None before the first step."""
-        return self._saved if self._loop is None else self._loop.state
+        if self._loop is not None:
+            return self._loop.state
+        return self._saved.state if self._saved else None
 
     @property
     def metrics(self) -> pl.DataFrame:
-        return self._first_rows if self._loop is None else self._loop.metrics
+        if self._loop is not None:
+            return self._loop.metrics
+        return self._saved.metrics if self._saved else NO_ROWS
+
+    @property
+    def stopped(self) -> str:
+        """Why it was stopped early; empty where it was not."""
+        return "" if self._loop is None else self._loop.stopped
+
+    def add_evaluation(self, returns: np.ndarray) -> None:
+        """[seeds, episodes]: the returns of greedy episodes at this step."""
+        rows = evaluation_rows(self.driver.run, self.step, returns)
+        self.evaluations = pl.concat([self.evaluations, rows])
 
     @property
     def step(self) -> int:
@@ -180,12 +208,15 @@ class Session:
 
     def snapshot(self) -> Mapping[str, np.ndarray]:
         """The state of external environments."""
-        return self._environments if self._loop is None else self._loop.program.snapshot()
+        if self._loop is not None:
+            return self._loop.program.snapshot()
+        return self._saved.environments if self._saved else {}
 
     def result(self) -> Result:
         if self.state is None:
             raise BadInput("nothing has been learned yet.")
-        return _result(self.driver, None, self.state, self.metrics, {} if self._loop is None else self._loop.timing)
+        timing = {} if self._loop is None else self._loop.timing
+        return _result(self.driver, self.store, self.state, self.metrics, timing)
 
 
 class _Loop:
@@ -193,15 +224,17 @@ class _Loop:
 
     def __init__(
         self,
-        run: Run,
-        agent: Agent,
-        store: RunStore | None,
+        session: Session,
         metrics: pl.DataFrame,
         state: TrainState,
         display: Display,
         program: Program,
+        follow: Follow | None,
     ):
-        self.run, self.agent, self.store, self.display, self.program = run, agent, store, display, program
+        self.session, self.run, self.agent = session, session.driver.run, session.driver.agent
+        self.store, self.display, self.program, self.follow = session.store, display, program, follow
+        self.began = int(metrics["step"][-1]) if metrics.height else 0
+        self.stopped = ""
         self._metrics, self._periods, self.state = metrics, list[tuple[int, Period, Report]](), state
         self.step = int(state.step)
         self.trained, self.seconds = 0, 0.0
@@ -226,13 +259,15 @@ class _Loop:
         return {"steps_per_second": self.steps_per_second, "compile_seconds": self.program.seconds}
 
     def run_to_end(self, interruption: Interruption) -> None:
-        while self.step < self.run.steps and not interruption.asked:
+        if self.store is not None:
+            self.store.info.pop("stopped", None)
+        while self.step < self.run.steps and not interruption.asked and not self.stopped:
             stop = min((self.step // self.run.period + 1) * self.run.period, self.run.steps)
             self.go_on(stop, interruption)
             if self.due:
                 self.save()
         self.save()
-        if self.step < self.run.steps:
+        if self.step < self.run.steps and not self.stopped:
             saved = "saved; " if self.step else ""
             where = f"{saved}continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
             raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}; {where}")
@@ -269,21 +304,27 @@ class _Loop:
         except BaseException:  # of whoever follows the run: what was computed is not lost by it
             self.save()
             raise
+        if self.stopped and self.store is not None:
+            self.store.info["stopped"] = self.stopped
 
     def show(self, period: Period | None, report: Report) -> None:
-        """Within a period nothing is said of its returns yet."""
+        """Within a period nothing is said of its returns yet, and callbacks are not called."""
         left = (self.run.steps - self.step) * self.run.seeds / self.steps_per_second
         returns = np.full(self.run.seeds, np.nan) if period is None else np.asarray(period.returns)
-        self.display(
-            Progress(
-                step=self.step,
-                steps=self.run.steps,
-                returns=returns,
-                report=report,
-                steps_per_second=self.steps_per_second,
-                seconds_left=left,
-            )
+        progress = Progress(
+            step=self.step,
+            steps=self.run.steps,
+            returns=returns,
+            report=report,
+            steps_per_second=self.steps_per_second,
+            seconds_left=left,
+            began=self.began,
         )
+        if period is not None and self.follow is not None:
+            rows = period_rows(self.run, [(self.step, period, report)])
+            self.stopped = self.follow(self.session, progress._replace(metrics=rows))
+        self.began = self.began if period is None else self.step
+        self.display(progress._replace(evaluation=last_evaluation(self.session.evaluations)))
 
     def refuse_infinities(self, finite_seeds: np.ndarray) -> None:
         """Parameters that are not numbers are never saved."""
@@ -305,7 +346,8 @@ class _Loop:
         self.store.info["timing"] = self.timing
         started = time.monotonic()
         try:
-            self.store.save(jax.device_get(self.state), self.metrics, self.program.snapshot())
+            snapshot, evaluations = self.program.snapshot(), self.session.evaluations
+            self.store.save(jax.device_get(self.state), self.metrics, snapshot, evaluations)
         except OSError as error:
             raise RunFailed(
                 f"cannot save to {self.store.path}: {why(error)}; what was saved before is still there."
@@ -328,6 +370,26 @@ def period_rows(run: Run, ended: Sequence[tuple[int, Period, Report]]) -> pl.Dat
     }
     columns = keys | {name: metrics[name] for name in sort_columns(metrics)}
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def evaluation_rows(run: Run, step: int, returns: np.ndarray) -> pl.DataFrame:
+    """One row per seed: of its greedy episodes [seeds, episodes], the mean, the lowest and the highest return."""
+    columns = {
+        "seed": np.arange(run.seed, run.seed + run.seeds),
+        "step": np.full(run.seeds, step),
+        "return": returns.mean(axis=1),
+        "lowest": returns.min(axis=1),
+        "highest": returns.max(axis=1),
+        "episodes": np.full(run.seeds, returns.shape[1]),
+    }
+    return pl.DataFrame(columns, schema=NO_EVALUATIONS.schema)
+
+
+def last_evaluation(evaluations: pl.DataFrame) -> float:
+    """Its mean over the seeds; NaN where there is none."""
+    if not evaluations.height:
+        return math.nan
+    return float(evaluations.filter(pl.col("step") == evaluations["step"][-1])["return"].mean())  # ty: ignore[invalid-argument-type]
 
 
 def _series(name: str, values: np.ndarray) -> pl.Series:
@@ -368,4 +430,5 @@ def _result(
         agent=driver.agent,
         timing=timing,
         path=path,
+        step=int(state.step),
     )

@@ -30,26 +30,33 @@ from iqrl.settings import Run
 from iqrl.training.checkpoint import ENVIRONMENTS, compressed, named_leaves, read_arrays, read_environments
 from iqrl.training.loop import Session, driver_of
 from iqrl.training.results import Result
+from iqrl.training.run_directory import NO_EVALUATIONS, Saved
 
 FORMAT = 1
-CURVES, ACTING, LEARNING = "curves", "acting", "learning"
+CURVES, EVALUATIONS, ACTING, LEARNING = "curves", "evaluations", "acting", "learning"
+
+Change = dict[str, Any]
+"""of settings: the step, and each setting's old and new value"""
 
 
 class SavedModel(NamedTuple):
     result: Result
     session: Session | None
     """to go on learning, where the file has what that needs"""
+    changes: list[Change]
 
 
-def write_model(path: Path, result: Result, session: Session | None) -> Path:
-    """`session`: to go on learning from."""
+def write_model(path: Path, result: Result, session: Session | None, changes: list[Change]) -> Path:
+    """`session`: to go on learning from. `changes`: of settings between two calls of `learn`."""
     kind = ACTING if session is None else LEARNING
     whole = acting_state(result) if session is None else jax.device_get(session.state)
     arrays = {f"{kind}{name}": np.asarray(leaf, order="C") for name, leaf in named_leaves(whole).items()}
     packed = dict(part for name, array in arrays.items() for part in compressed(name, array))
     packed |= {ENVIRONMENTS + name: array for name, array in (session.snapshot() if session else {}).items()}
     packed[CURVES] = np.frombuffer(_as_parquet(result.metrics), np.uint8)
-    marks = {
+    if session is not None and session.evaluations.height:
+        packed[EVALUATIONS] = np.frombuffer(_as_parquet(session.evaluations), np.uint8)
+    marks = {"step": str(result.step), "changes": json.dumps(changes)} | {
         "sealed": claim("model"), "format": str(FORMAT), "holds": kind, "run": json.dumps(result.run.to_dict()),
         "task": json.dumps(describe_task(result.task)), "checksum": UNSEALED,
     }  # fmt: skip
@@ -83,22 +90,33 @@ def _read(path: Path, file: Any, name: str | None) -> SavedModel:
         raise BadInput(f"{path} is no model of iqrl.")
     if int(marks["format"]) > FORMAT:
         raise BadInput(f"{path} was written by a later version of iqrl; this one reads format {FORMAT}.")
-    settings, kind = json.loads(marks["run"]), marks["holds"]
+    settings, kind, changes = json.loads(marks["run"]), marks["holds"], json.loads(marks.get("changes", "[]"))
     run = read_run(settings if name is None else settings | {"task": name})
-    curves = pl.read_parquet(io.BytesIO(file.get_tensor(CURVES).tobytes()))
+    curves = _read_parquet(file, CURVES)
     if kind == LEARNING:
         driver = driver_of(run)
         state = _fill(path, file, kind, jax.eval_shape(driver.init))
-        session = Session(driver, state, curves, dict(read_environments(path, file)))
-        return SavedModel(session.result(), session)
+        evaluations = _read_parquet(file, EVALUATIONS) if EVALUATIONS in file.keys() else NO_EVALUATIONS  # noqa: SIM118
+        session = Session(driver, Saved(state, curves, dict(read_environments(path, file)), evaluations))
+        return SavedModel(session.result(), session, changes)
     task = task_without_environment(json.loads(marks["task"])) if name is None else make_task(run)
     agent = build_agent(run, task)
     like = jax.eval_shape(lambda keys: jax.vmap(lambda key: _acting(agent, agent.init(key)))(keys), _keys(run))
     state = jax.tree.map(np.asarray, _fill(path, file, kind, like))
+    step = int(marks["step"]) if "step" in marks else max(curves["step"], default=0)
     result = Result(
-        run=run, metrics=curves, agent_state=state, task=task, agent=plain_form(agent), timing={}, path=path
+        run=run, metrics=curves, agent_state=state, task=task, agent=plain_form(agent), timing={}, path=path, step=step
     )
-    return SavedModel(result, None)
+    return SavedModel(result, None, changes)
+
+
+def step_of(path: Path) -> int:
+    """At which step a model was saved; -1 where there is no model."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return int((file.metadata() or {}).get("step", -1))
+    except (SafetensorError, OSError, ValueError):
+        return -1
 
 
 def _keys(run: Run) -> jax.Array:
@@ -107,7 +125,7 @@ def _keys(run: Run) -> jax.Array:
 
 def _fill(path: Path, file: Any, kind: str, like: Any) -> Any:
     expected = {f"{kind}{name}": leaf for name, leaf in named_leaves(like).items()}
-    arrays = dict(read_arrays(path, file, expected, others=(CURVES,)))
+    arrays = dict(read_arrays(path, file, expected, others=(CURVES, EVALUATIONS)))
     return jax.tree.unflatten(jax.tree.structure(like), [jax.numpy.asarray(arrays[name]) for name in expected])
 
 
@@ -120,10 +138,14 @@ def _acting(agent: Any, state: Any) -> Any:
     return agent.acting_state(state) if isinstance(agent, QLearner) else state
 
 
-def _as_parquet(metrics: pl.DataFrame) -> bytes:
+def _as_parquet(table: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    metrics.write_parquet(buffer)
+    table.write_parquet(buffer)
     return buffer.getvalue()
+
+
+def _read_parquet(file: Any, name: str) -> pl.DataFrame:
+    return pl.read_parquet(io.BytesIO(file.get_tensor(name).tobytes()))
 
 
 # Tasks without their environment

@@ -108,6 +108,8 @@ class Result:
     agent: Agent = field(repr=False)
     timing: dict[str, float]
     path: Path | None = None
+    step: int = 0
+    """steps that each seed has learned from; fewer than `run.steps` in a run that is not finished"""
 
     @property
     def steps(self) -> np.ndarray:

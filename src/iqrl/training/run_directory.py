@@ -1,6 +1,7 @@
-"""A run's directory: run.json, metrics.parquet, checkpoint.safetensors, and the checkpoint before that.
+"""A run's directory: run.json, metrics.parquet, checkpoint.safetensors, and the checkpoint before that. Where the run
+is evaluated on the way, also evaluations.parquet, and best.iqrl, the best model.
 
-run.json is written first and names the run; the metrics are written before the checkpoint they
+run.json is written first and names the run; metrics and evaluations are written before the checkpoint they
 belong to, so that a crash in between leaves at most rows that the checkpoint does not know, and
 those are dropped on loading. All are sealed, and name the run that they belong to.
 """
@@ -38,13 +39,20 @@ from iqrl.files import (
 )
 from iqrl.make_run import read_run
 from iqrl.plugins import mark_of, trust_marked
-from iqrl.settings import Run
+from iqrl.settings import Following, Run
 from iqrl.training.checkpoint import load_state, save_state
 
 RUN_FILE, METRICS_FILE, CHECKPOINT_FILE = "run.json", "metrics.parquet", "checkpoint.safetensors"
 PREVIOUS_FILE, DAMAGED_FILE = "checkpoint.previous.safetensors", "checkpoint.damaged.safetensors"
 NO_ROWS = pl.DataFrame(schema={"seed": pl.Int64, "step": pl.Int64, "return": pl.Float64})
 """the metrics within the first period"""
+EVALUATIONS_FILE, BEST_FILE = "evaluations.parquet", "best.iqrl"
+NO_EVALUATIONS = pl.DataFrame(
+    schema={
+        "seed": pl.Int64, "step": pl.Int64, "return": pl.Float64, "lowest": pl.Float64, "highest": pl.Float64,
+        "episodes": pl.Int64,
+    }
+)  # fmt: skip
 
 
 class Saved(NamedTuple):
@@ -52,6 +60,8 @@ class Saved(NamedTuple):
     metrics: pl.DataFrame
     environments: dict[str, np.ndarray]
     """snapshot of external environments"""
+    evaluations: pl.DataFrame = NO_EVALUATIONS
+    """one row per seed and evaluation"""
 
 
 class RunStore:
@@ -69,7 +79,7 @@ class RunStore:
         try:
             content = read_json(file, "run")
             run = read_run(content["config"])
-            identity = content["id"]
+            identity, _ = content["id"], Following(**content.get("following", {}))
         except (FileNotFoundError, NotADirectoryError):
             raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
         except Damaged:
@@ -78,7 +88,8 @@ class RunStore:
             raise BadInput(f"{file} cannot be read: {why(error)}.") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{file} cannot be read as a run, and was left alone ({error}).") from error
-        if not isinstance(identity, str) or not is_provenance(content):
+        texts = isinstance(identity, str) and isinstance(content.get("stopped", ""), str)
+        if not texts or not is_provenance(content):
             raise BadInput(f"{file} cannot be read as a run, and was left alone (its id, versions or timing are none).")
         sweep(path)
         trust_marked(content.get("mark"), run.task, run.method)
@@ -117,6 +128,25 @@ class RunStore:
         self.run = dataclasses.replace(self.run, steps=steps)
         self.info["config"] = self.run.to_dict()
 
+    @property
+    def following(self) -> Following:
+        """How the run is evaluated, stopped and tracked."""
+        return Following(**self.info.get("following", {}))
+
+    def follow(self, following: Following) -> None:
+        """From now on so; a run that its old rules stopped may go on."""
+        if following == self.following:
+            return
+        with self.locked(), writing(self.path):
+            self.info["following"] = dataclasses.asdict(following)
+            self.info.pop("stopped", None)
+            self.write_info()
+
+    @property
+    def stopped(self) -> str:
+        """Why its own rules stopped it; empty where they did not."""
+        return self.info.get("stopped", "") if self.following.stops else ""
+
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
         """Only one process trains a run at a time; the lock is the operating system's and dies with its holder."""
@@ -127,11 +157,19 @@ class RunStore:
     def has_checkpoint(self) -> bool:
         return any((self.path / name).exists() for name in (CHECKPOINT_FILE, PREVIOUS_FILE))
 
-    def save(self, state: Any, metrics: pl.DataFrame, environments: Mapping[str, np.ndarray]) -> None:
+    def save(
+        self,
+        state: Any,
+        metrics: pl.DataFrame,
+        environments: Mapping[str, np.ndarray],
+        evaluations: pl.DataFrame = NO_EVALUATIONS,
+    ) -> None:
         """`environments`: snapshot of external environments."""
         self.write_info()
         names = {"run": self.info["id"]}
         write_whole(self.path / METRICS_FILE, *table_bytes("metrics", metrics, names))
+        if evaluations.height:
+            write_whole(self.path / EVALUATIONS_FILE, *table_bytes("evaluations", evaluations, names))
         # The newest checkpoint becomes the one before, unless it is known to be damaged.
         keep = self.path / (DAMAGED_FILE if self.newest_is_damaged else PREVIOUS_FILE)
         save_state(self.path / CHECKPOINT_FILE, state, self.info["id"], environments, keep)
@@ -146,7 +184,8 @@ class RunStore:
         if needed and not (metrics["step"] == needed).any():
             file = self.path / METRICS_FILE
             raise Damaged(f"{file} does not fit the checkpoint and was left alone: step {needed:,} is missing.")
-        return Saved(state=state, metrics=metrics, environments=environments)
+        evaluations = self.evaluations().filter(pl.col("step") <= step)
+        return Saved(state=state, metrics=metrics, environments=environments, evaluations=evaluations)
 
     def _load_newest(self, like: Any) -> tuple[Any, dict[str, np.ndarray]]:
         newest, before = (self.path / name for name in (CHECKPOINT_FILE, PREVIOUS_FILE))
@@ -171,7 +210,9 @@ class RunStore:
         step = self.last_step
         if not step:
             return "stopped in its first period"
-        return "finished" if step >= self.run.steps else f"stopped at {step:,}"
+        if step >= self.run.steps:
+            return "finished"
+        return f"stopped at {step:,}" + (f": {self.stopped}" if self.stopped else "")
 
     @property
     def last_step(self) -> int:
@@ -192,17 +233,39 @@ class RunStore:
             )
         return metrics
 
+    def evaluations(self) -> pl.DataFrame:
+        """The evaluations saved so far: one row per seed and evaluation."""
+        try:
+            return self.read_evaluations().table
+        except FileNotFoundError:
+            return NO_EVALUATIONS
+
+    def read_evaluations(self) -> Sealed:
+        """Raises FileNotFoundError where there are none."""
+        path = self.path / EVALUATIONS_FILE
+        read = self._read_table(path, "evaluations")
+        if read.table.schema != NO_EVALUATIONS.schema or any(read.table.null_count().row(0)):
+            raise Damaged(f"{path} does not fit its run and was left alone: it has other columns than an evaluation.")
+        return read
+
     def read_metrics(self) -> Sealed:
         path = self.path / METRICS_FILE
         try:
-            read = read_table(path, "metrics")
+            read = self._read_table(path, "metrics")
         except FileNotFoundError:
             raise BadInput(f"{self.path} has no results yet; continue it with: iqrl resume {self.path}") from None
+        return read._replace(table=check_rows(path, self.run, read.table))
+
+    def _read_table(self, path: Path, kind: str) -> Sealed:
+        try:
+            read = read_table(path, kind)
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise BadInput(f"{path} cannot be read: {why(error)}.") from error
         if read.names.get("run", self.info["id"]) != self.info["id"]:
             raise Damaged(f"{path} belongs to another run ({read.names['run']}), and was left alone.")
-        return read._replace(table=check_rows(path, self.run, read.table))
+        return read
 
 
 def check_rows(path: Path, run: Run, table: pl.DataFrame) -> pl.DataFrame:

@@ -24,10 +24,10 @@ from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, di
 from iqrl.experiments.tuning import Tuning
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
+from iqrl.training.loop import Follow, driver_of, load, load_result, train_run
 from iqrl.training.loop import Progress as TrainingProgress
-from iqrl.training.loop import driver_of, load, load_result, train_run
 from iqrl.training.results import Result
-from iqrl.training.run_directory import RunStore, Saved
+from iqrl.training.run_directory import BEST_FILE, RunStore, Saved
 
 # Results
 
@@ -162,6 +162,12 @@ def report_text(progress: TrainingProgress) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in list(progress.report.items())[:1])
 
 
+def evaluation_text(progress: TrainingProgress, separator: str) -> str:
+    """The mean return of the last evaluation; nothing where there is none."""
+    value = progress.evaluation
+    return f"evaluation {value:.{1 if abs(value) >= 10 else 2}f}{separator}" if np.isfinite(value) else ""
+
+
 def returns_text(returns: np.ndarray) -> str:
     """Mean over the seeds and the range between them."""
     if not np.isfinite(returns).any():
@@ -188,7 +194,8 @@ class LiveDisplay:
     def __call__(self, progress: TrainingProgress) -> None:
         # The most important first: a narrow terminal cuts the end.
         text = (
-            f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  {report_text(progress)}  "
+            f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  "
+            f"{evaluation_text(progress, '  ')}{report_text(progress)}  "
             f"{progress.steps_per_second / 1000:,.0f}k steps/s"
         )
         self._bar.update(self._task, total=progress.steps, completed=progress.step, text=text)
@@ -215,7 +222,7 @@ class PlainDisplay:
         self._last = time.monotonic()
         self._print(
             f"{progress.step:,} of {progress.steps:,} steps, {returns_text(progress.returns)}, "
-            f"{report_text(progress)}, {progress.steps_per_second:,.0f} steps/s, "
+            f"{evaluation_text(progress, ', ')}{report_text(progress)}, {progress.steps_per_second:,.0f} steps/s, "
             f"{clock(progress.seconds_left)} left"
         )
 
@@ -250,13 +257,19 @@ def show_training(label: str) -> LiveDisplay | PlainDisplay:
     return (LiveDisplay if console.is_terminal else PlainDisplay)(console, label)
 
 
-def train_with_display(store: RunStore, driver: Driver | None = None) -> Result:
-    """Train the run of a store to its end, and show its progress. `driver`: the run's, where it was built before."""
+def train_with_display(store: RunStore, driver: Driver | None = None, follow: Follow | None = None) -> Result:
+    """Train the run of a store to its end, and show its progress. `driver`: the run's, where it was built before.
+
+    A run that its own rules stopped is at its end, until it gets other rules."""
     if driver is None or driver.run != store.run:
         driver = driver_of(store.run)
     if store.has_checkpoint and store.last_step >= store.run.steps:
         result = load_result(store, driver)
         print(f"{store.path} holds this run, finished.", file=sys.stderr)
+        return result
+    if store.has_checkpoint and store.stopped:
+        result = load_result(store, driver)
+        print(f"{store.path} holds this run; {stop_text(store, result)}.", file=sys.stderr)
         return result
     display = show_training(f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}")
     with contextlib.ExitStack() as shown:
@@ -267,7 +280,24 @@ def train_with_display(store: RunStore, driver: Driver | None = None) -> Result:
                 print(f"{store.path} holds this run up to step {int(saved.state.step):,}; continuing.", file=sys.stderr)
             shown.enter_context(display)
 
-        return train_run(store.run, store, display, driver, begin)
+        result = train_run(store.run, store, display, driver, begin, follow)
+    if store.stopped:
+        print(f"{store.path}: {stop_text(store, result)}.", file=sys.stderr)
+    return result
+
+
+def stop_text(store: RunStore, result: Result) -> str:
+    return f"stopped at step {result.step:,} of {result.run.steps:,}: {store.stopped}"
+
+
+def print_best(store: RunStore, file: TextIO) -> None:
+    """Which evaluation was the best, and where its model is."""
+    means = store.evaluations().group_by("step", maintain_order=True).agg(pl.col("return").mean())
+    if means.height:
+        step, value = means.row(int(means["return"].arg_max() or 0))
+        kept = store.path / BEST_FILE
+        where = f": {kept}" if kept.exists() else ""
+        print(f"best evaluation: {value:.1f} at step {step:,}{where}", file=file)
 
 
 def print_returns(by_seed: Mapping[int, np.ndarray], greedy: bool, file: TextIO) -> None:
