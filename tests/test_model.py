@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
@@ -173,6 +174,70 @@ def test_truncated_foreign_and_future_files_are_refused(model, tmp_path, monkeyp
 def test_misuse_is_a_sentence(use, words):
     with pytest.raises(BadInput, match=words):
         use()
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A model of DQN in a file from which it goes on learning."""
+    settings = SMALL | {"period": 100, "learning_starts": 100, "epsilon_decay": 100, "buffer_size": 50}
+    model = iqrl.DQN("CartPole-v1", **settings).learn(200)
+    return model.save(tmp_path_factory.mktemp("learned") / "agent.iqrl", learning=True)
+
+
+def weights_of(model):
+    return jax.tree.leaves(model.result.agent.parameters(model.result.agent_state))
+
+
+def test_settings_change_between_two_calls_of_learn(learned, tmp_path):
+    model = iqrl.load(learned)
+    before = weights_of(model)
+    assert model.set(gamma=0.99).changes == []  # it is 0.99 already
+    model.set(learning_rate=0.0, epsilon_final=0.5).learn(100)
+    for old, new in zip(before, weights_of(model), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert model.metrics["epsilon"][-1] == pytest.approx(0.5, abs=1e-3)
+    assert model.metrics["step"].to_list() == [100, 200, 300]
+    assert (model.run.learning_rate, model.run.epsilon_final) == (0.0, 0.5)
+
+    changes = [{"step": 200, "learning_rate": [5e-4, 0.0], "epsilon_final": [0.02, 0.5]}]
+    for path in (model.save(tmp_path / "whole.iqrl", learning=True), model.save(tmp_path / "acting.iqrl")):
+        loaded = iqrl.load(path)
+        assert (loaded.changes, loaded.run.learning_rate) == (changes, 0.0)
+        words = "<iqrl.DQN on CartPole-v1, 300 steps; learning_rate 0.0, epsilon_final 0.5 from step 200>"
+        assert repr(loaded) == words
+
+
+def test_settings_before_learning_are_those_it_begins_with():
+    model = iqrl.DQN("CartPole-v1").set(hidden=(8,), gamma=0.9)
+    assert (model._given["hidden"], model.changes) == ((8,), [])
+    with pytest.raises(BadInput, match="gamma must be at most 1, got 2"):
+        model.set(gamma=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"hidden": (9,)}, "hidden is settled when a model begins to learn; what may change is .*learning_rate"),
+        ({"buffer_size": 60}, "buffer_size is settled"),
+        ({"method": "iq"}, "method is settled"),
+        ({"target_period": 1}, "the agent's state would have another form; make a new model"),
+        ({"learning_rate": -1}, "learning_rate must be at least 0, got -1"),
+        ({"learning_rat": 1}, "unknown setting 'learning_rat'; did you mean learning_rate?"),
+    ],
+)
+def test_what_cannot_change_is_refused(learned, settings, words):
+    model = iqrl.load(learned)
+    with pytest.raises(BadInput, match=words):
+        model.set(**settings)
+    assert (model.changes, model.num_timesteps) == ([], 200)
+
+
+def test_settings_do_not_change_in_a_callback_nor_of_a_model_that_only_acts(learned, tmp_path):
+    model = iqrl.load(learned)
+    with pytest.raises(BadInput, match="a callback cannot change them"):
+        model.learn(200, lambda model, progress: model.set(gamma=0.5))
+    with pytest.raises(BadInput, match="this model was saved to act"):
+        iqrl.load(model.save(tmp_path / "acting.iqrl")).set(gamma=0.5)
 
 
 class Signs(gymnasium.Env):

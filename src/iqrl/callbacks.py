@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,7 +204,7 @@ def followed(
                 each = stack.enter_context(contextlib.closing(_tracker_of(each, run, store)))
             if each is not None:
                 callbacks.append(Track(each))
-        yield _follow(callbacks, model_of) if callbacks else None
+        yield _follow(callbacks, functools.cache(model_of)) if callbacks else None
 
 
 def kept_callbacks(following: Following, store: RunStore | None) -> list[Callback]:

@@ -5,16 +5,19 @@ A tracker has `log(step, values)` and `close()`. The packages of the ready-made 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from iqrl.errors import BadInput, PackagesMissing, unknown
+from iqrl.errors import BadInput, PackagesMissing, RunFailed, unknown
 from iqrl.files import make_directories, read_text, write_whole, writing
+from iqrl.plugins import in_a_sentence
 
 PROJECT = "iqrl"
 """what the runs are filed under by Weights & Biases and trackio"""
@@ -92,29 +95,43 @@ class ProjectTracker:
 
     def __init__(self, package: Any, name: str, config: Mapping[str, Any], **options: Any):
         self._package = package
-        package.init(project=PROJECT, name=name, config=dict(config), **options)
+        with contextlib.redirect_stdout(sys.stderr):  # the standard output is the command's own
+            package.init(project=PROJECT, name=name, config=dict(config), **options)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._package.log(dict(values), step=step)
 
     def close(self) -> None:
-        self._package.finish()
+        with contextlib.redirect_stdout(sys.stderr):
+            self._package.finish()
 
 
 class Deferred:
-    """A tracker that is made when there is something to log: a run that is finished already makes none."""
+    """A tracker that is made when there is something to log: a run that is finished already makes none. What goes wrong
+    in its package is a sentence."""
 
-    def __init__(self, make: Callable[[], Tracker]):
-        self._make, self._tracker = make, None
+    def __init__(self, kind: str, make: Callable[[], Tracker]):
+        self._kind, self._make, self._tracker = kind, make, None
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        if self._tracker is None:
-            self._tracker = self._make()
-        self._tracker.log(step, values)
+        with self._in_a_sentence():
+            if self._tracker is None:
+                self._tracker = self._make()
+            self._tracker.log(step, values)
 
     def close(self) -> None:
         if self._tracker is not None:
-            self._tracker.close()
+            with self._in_a_sentence():
+                self._tracker.close()
+
+    @contextlib.contextmanager
+    def _in_a_sentence(self) -> Generator[None]:
+        try:
+            yield
+        except (BadInput, RunFailed):
+            raise
+        except Exception as error:
+            raise RunFailed(f"tracking by {self._kind} failed with {in_a_sentence(error)}.") from error
 
 
 def make_tracker(kind: str, folder: Path, name: str, config: Mapping[str, Any]) -> Deferred:
@@ -132,7 +149,7 @@ def make_tracker(kind: str, folder: Path, name: str, config: Mapping[str, Any]) 
         make_directories(folder)
         return makers[kind]()
 
-    return Deferred(make)
+    return Deferred(kind, make)
 
 
 def package_of(kind: str) -> Any:

@@ -147,6 +147,7 @@ class Session:
         self.evaluations = saved.evaluations if saved else NO_EVALUATIONS
         """one row per seed and evaluation"""
         self._loop: _Loop | None = None
+        self._training = False
 
     def train_to(self, steps: int, display: Display = lambda progress: None, follow: Follow | None = None) -> None:
         """Whatever ends it, what was learned until then is kept."""
@@ -156,7 +157,11 @@ class Session:
 
     def train(self, interruption: Interruption, display: Display, follow: Follow | None) -> None:
         self._loop = self._continued(display, follow)
-        self._loop.run_to_end(interruption)
+        self._training = True
+        try:
+            self._loop.run_to_end(interruption)
+        finally:
+            self._training = False
 
     def _continued(self, display: Display, follow: Follow | None) -> _Loop:
         metrics = self.metrics
@@ -170,6 +175,8 @@ class Session:
 
     def change(self, run: Run) -> None:
         """Go on with other settings, which leave the state its form; raises BadInput where they do not."""
+        if self._training:
+            raise BadInput("settings change between two calls of learn; a callback cannot change them.")
         driver = driver_of(run)
         before, after = (jax.eval_shape(each.init) for each in (self.driver, driver))
         if jax.tree.flatten(before) != jax.tree.flatten(after):
