@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import dataclasses
 import os
 import tempfile
 
@@ -22,6 +23,7 @@ import pytest
 from iqrl.envs.registry import make_task
 from iqrl.make_run import resolve
 from iqrl.methods.registry import build_agent
+from iqrl.training import loop
 from iqrl.training.compilation import COMPILER_OPTIONS
 from iqrl.training.compiled import Driver
 
@@ -30,6 +32,21 @@ from iqrl.training.compiled import Driver
 def optimised(monkeypatch):
     """For programs that run long enough to be worth it."""
     monkeypatch.setitem(COMPILER_OPTIONS, "xla_backend_optimization_level", 1)
+
+
+@pytest.fixture(scope="module")
+def compiled_once():
+    """A run is compiled once in a module: its program does not depend on how far it goes."""
+    compile_driver, programs = loop.compile_driver, {}
+
+    def compile_once(driver):
+        key = dataclasses.replace(driver.run, steps=10**6)
+        programs[key] = programs.get(key) or compile_driver(driver)
+        return programs[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "compile_driver", compile_once)
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Callbacks: evaluation on the way, the best model, early stop, files; the same for `learn` and for `train`."""
 
-import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,31 +9,17 @@ import pytest
 import iqrl
 from iqrl.callbacks import Evaluate, SaveEvery, StopAt, StopWithoutProgress, Track, means_of
 from iqrl.errors import BadInput
-from iqrl.training import loop
 from iqrl.training.loop import Progress, evaluation_rows
 from iqrl.training.run_directory import NO_EVALUATIONS
 
 RUN = {"hidden": (8,), "period": 100, "epsilon_decay": 100, "seeds": 2}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once():
-    """One program for all tests here: it does not depend on how far a run goes."""
-    compile_driver, programs = loop.compile_driver, {}
-
-    def compile_once(driver):
-        key = dataclasses.replace(driver.run, steps=600)
-        programs[key] = programs.get(key) or compile_driver(driver)
-        return programs[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "compile_driver", compile_once)
-        yield
-    assert len(programs) == 1
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 @pytest.fixture(scope="module")
-def plain():
+def plain(compiled_once):
     return iqrl.train("CartPole-v1", "local-q", steps=600, **RUN)
 
 

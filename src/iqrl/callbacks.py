@@ -2,7 +2,8 @@
 
 A callback is a function of the model and of the progress (`iqrl.training.loop.Progress`). If it gives False or a text,
 the training stops; the text says why. The same callbacks serve `Model.learn`, `iqrl.train` and `iqrl.resume`. Those
-here keep nothing in mind: what they need is in the model's tables, so a run that is resumed goes on as it would have.
+here have no state: what they need is in the model's tables, so a run that is resumed is stopped where it would have
+been.
 """
 
 from __future__ import annotations
