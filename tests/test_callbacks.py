@@ -77,7 +77,7 @@ def test_the_best_model_is_that_of_the_best_mean(evaluated, tmp_path):
     ("rule", "step", "reason"),
     [
         (StopAt(9), 200, "the return of the evaluation reached 9, and 9 was asked for"),
-        (StopWithoutProgress(2), 400, "2 times in a row the return of the evaluation was no better than 9"),
+        (StopWithoutProgress(2), 400, "the return of the evaluation was no better than 9 the last 2 times"),
         (StopAt(1, by="training"), 100, "the return of the training episodes reached"),
         (lambda model, progress: progress.step < 300, 300, "a callback asked for it"),
         (lambda model, progress: "enough" if progress.step == 300 else None, 300, "enough"),

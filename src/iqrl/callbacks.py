@@ -109,7 +109,8 @@ class StopWithoutProgress:
         means = _means(self.by, model, progress)
         if not len(means) or len(means) - 1 - int(np.argmax(means)) < self.periods:
             return None
-        return f"{self.periods} times in a row the return of {_whose(self.by)} was no better than {means.max():.5g}"
+        times = f"{self.periods} times" if self.periods > 1 else "time"
+        return f"the return of {_whose(self.by)} was no better than {means.max():.5g} the last {times}"
 
 
 def _means(by: Judge | None, model: Model, progress: Progress) -> np.ndarray:

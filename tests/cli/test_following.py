@@ -29,7 +29,7 @@ def test_a_run_is_followed_stopped_and_goes_on(run, trained, falling):
     """All of it in one test: it is one run, compiled thrice."""
     code, out, err = run("train", *AS_TRAINED, *FOLLOWED)
     assert code == 0, err
-    reason = "stopped at step 500 of 1,000: 1 times in a row the return of the evaluation was no better than 49"
+    reason = "stopped at step 500 of 1,000: the return of the evaluation was no better than 49 the last time"
     assert err.splitlines()[-1] == f"run: {reason}."
     assert "evaluation 49.0" in err
     assert "best evaluation: 49.0 at step 250: run/best.iqrl\n" in out
