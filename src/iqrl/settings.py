@@ -126,6 +126,10 @@ class Learning(Settings):
         0.0, "τ: a running average of θ acts, which moves by this share after every update; 0: θ acts",
         minimum=0, maximum=1, paper="0",
     )  # fmt: skip
+    average_fall: int = setting(
+        0, "T: after T steps act_average falls as T / t, so that the average spans a share of all steps; 0: it stays",
+        minimum=0, paper="0",
+    )  # fmt: skip
     normalise_inputs: bool = setting(
         False, "states by their running mean and deviation, rewards by that of the running return", paper="no"
     )

@@ -143,7 +143,7 @@ def test_one_step_by_hand():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"step_fall": 100, "trunk_step": 0.3},
+        {"average_fall": 50},
         {"act_average": 0.0},
         {"target_average": 0.03},
         {"act_average": 0.4, "bins": 40},

@@ -100,6 +100,8 @@ class QLearner:
     gradient_steps: int = 1
     act_average: float = 0.0
     """τ of the average of θ that acts; 0: θ itself acts"""
+    average_fall: int = 0
+    """T: after T steps that τ falls as T / t; 0: it stays"""
     target_average: float = 0.0
     """τ with which θ⁻ follows θ after every update; 0: θ⁻ is copied at a sync"""
     masked_actions: int = 0
@@ -252,11 +254,20 @@ class QLearner:
     def follow(self, state: AgentState, step: jax.Array) -> AgentState:
         """The average that acts, and a target network that is an average, move towards θ."""
         if self.act_average:
-            state = state._replace(average=move_towards(state.average, state.params, self.act_average, step))
+            state = state._replace(average=self.averaged(state.average, state.params, step))
         if self.target_average:
-            params = move_towards(state.target.params, state.params, self.target_average, step)
+            params = move_towards(state.target.params, state.params, average_rate(self.target_average, step))
             state = state._replace(target=QFunction(params=params, preprocessor=state.preprocessor))
         return state
+
+    def averaged(self, average: Params, params: Params, step: jax.Array) -> Params:
+        """The average that acts, after θ moved."""
+        return move_towards(average, params, self.act_rate(step))
+
+    def act_rate(self, step: jax.Array) -> jax.Array:
+        """τ of this step."""
+        falls = jnp.minimum(1.0, self.average_fall / (step + 1.0)) if self.average_fall else 1.0
+        return average_rate(self.act_average * falls, step)
 
     def loss(
         self, params: Params, state: AgentState, batch: Batch, step: jax.Array, random: LearnUniforms
@@ -388,13 +399,12 @@ class QLearner:
         return state.params
 
 
-def move_towards(average: Params, params: Params, rate: float, step: jax.Array) -> Params:
-    """m + max(τ, 1 / (t + 1)) (θ - m): the mean of all θ at first, then a running average."""
-    share = average_rate(rate, step)
+def move_towards(average: Params, params: Params, share: jax.Array) -> Params:
     return jax.tree.map(lambda m, theta: m + share * (theta - m), average, params)
 
 
-def average_rate(rate: float, step: jax.Array) -> jax.Array:
+def average_rate(rate: float | jax.Array, step: jax.Array) -> jax.Array:
+    """max(τ, 1 / (t + 1)): with it, an average is the mean of all θ at first, then a running one."""
     return jnp.maximum(rate, 1.0 / (step + 1.0))
 
 

@@ -37,42 +37,29 @@ def bounded_traces(
     decay: float,
     heads_only: bool = False,
     next_value: NextValue = max_value,
-    fall: int = 0,
-    trunk: float = 1.0,
 ) -> optax.GradientTransformationExtraArgs:
     """The optimiser to go with it; `decay` is γλ.
 
-    `heads_only`: ‖z‖₁ is that of the heads' traces. The trunk takes the same step. `fall`: T, or 0 for a constant κ.
-    `trunk`: the share of the step that weights other than the heads' take.
+    `heads_only`: ‖z‖₁ is that of the heads' traces. The trunk takes the same step.
     """
 
     def init(params: Any) -> Any:
         return jax.tree.map(jnp.zeros_like, params)
 
-    def update(
-        gradient: Any, traces: Any, params: Any = None, *, inputs: LossInputs, step: Any = 0, **rest: Any
-    ) -> tuple[Any, Any]:
+    def update(gradient: Any, traces: Any, params: Any = None, *, inputs: LossInputs, **rest: Any) -> tuple[Any, Any]:
         error = -td_error(inputs, next_value)[0]  # the stream's batch is one step
         traces = jax.tree.map(lambda z, g: decay * z + g, traces, gradient)
         counted = traces["heads"] if heads_only else traces
         size = sum(jnp.sum(jnp.abs(z)) for z in jax.tree.leaves(counted))
-        taken = bounded_size(rate, grown_bound(bound, fall, step), error, size)
+        taken = bounded_size(rate, bound, error, size)
         updates = jax.tree.map(lambda z: taken * error * z, traces)
-        if trunk != 1:
-            below = {name: part for name, part in updates.items() if name != "heads"}
-            updates = updates | jax.tree.map(lambda step: trunk * step, below)
         cut = inputs.transition.done[0] | ~inputs.transition.greedy[0]
         return updates, jax.tree.map(lambda z: jnp.where(cut, 0.0, z), traces)
 
     return optax.GradientTransformationExtraArgs(init, update)  # ty: ignore[invalid-argument-type]
 
 
-def grown_bound(bound: float, fall: int, step: Any) -> Any:
-    """κ √(1 + t / T)."""
-    return bound * jnp.sqrt(1.0 + step / fall) if fall else bound
-
-
-def bounded_size(rate: float, bound: Any, error: jax.Array, size: Any) -> jax.Array:
+def bounded_size(rate: float, bound: float, error: jax.Array, size: Any) -> jax.Array:
     """α', from the TD error and ‖z‖₁."""
     return rate / jnp.maximum(rate * bound * jnp.maximum(jnp.abs(error), 1.0) * size, 1.0)
 

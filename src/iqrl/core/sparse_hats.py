@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from iqrl.core.agent import AgentState, LearnUniforms, QFunction, QLearner, average_rate, move_towards
-from iqrl.core.bounded_step import bounded_size, grown_bound
+from iqrl.core.agent import AgentState, LearnUniforms, QFunction, QLearner
+from iqrl.core.bounded_step import bounded_size
 from iqrl.core.features import neighbours
 from iqrl.core.losses import huber
 from iqrl.core.masks import legal_values
@@ -35,23 +35,11 @@ class SparseHats(QLearner):
     rate: float = 1.0
     bound: float = 1.0
     share: float = 0.0
-    fall: int = 0
-    """T, or 0 for a constant κ"""
-    trunk_share: float = 1.0
 
     @property
     def period(self) -> int:
         """F: steps after which G begins anew."""
         return max(int(math.log(SMALLEST) / math.log1p(-self.act_average)), 1) if self.act_average else 1
-
-    def product(self, step: jax.Array) -> jax.Array:
-        """G before the update of this step: what is left of a distance since it began. The rate is 1 / (t + 1) until
-        it is τ, and (1 - 1/2)(1 - 1/3) … (1 - 1/t) = 1/t."""
-        turn = math.ceil(1 / self.act_average - 1)
-        begin = step // self.period * self.period
-        early = jnp.minimum(jnp.maximum(begin, 1), turn) / jnp.minimum(jnp.maximum(step, 1), turn)
-        late = jnp.maximum(step, turn) - jnp.maximum(begin, turn)
-        return early * jnp.exp(math.log1p(-self.act_average) * late)
 
     # The state in both forms
 
@@ -60,7 +48,7 @@ class SparseHats(QLearner):
         trunk, heads = without_heads(state.params), state.params["heads"]["w"][0].T
         return state._replace(
             params=trunk | {"heads": heads},
-            optimiser=(jnp.zeros_like(heads), jnp.int32(0)) if self.act_average else (),
+            optimiser=(jnp.zeros_like(heads), jnp.float32(1)) if self.act_average else (),
             average=trunk if self.act_average else (),
             target=(),
         )
@@ -70,8 +58,8 @@ class SparseHats(QLearner):
         trunk, theta = without_heads(state.params), state.params["heads"]
         live, average, target = trunk | {"heads": {"w": theta.T[None]}}, (), ()
         if self.act_average:
-            distances, step = state.optimiser
-            average = state.average | {"heads": {"w": (theta + self.product(step) * distances).T[None]}}
+            distances, left = state.optimiser
+            average = state.average | {"heads": {"w": (theta + left * distances).T[None]}}
             target = QFunction(params=average, preprocessor=state.preprocessor) if self.target_average else ()
         return state._replace(params=live, average=average, target=target, optimiser=self.optimiser.init(live))
 
@@ -90,15 +78,15 @@ class SparseHats(QLearner):
     def acting_values(
         self, state: AgentState, obs: jax.Array, context: jax.Array, step: jax.Array, noise: jax.Array
     ) -> jax.Array:
-        return self._values(state, obs, step, averaged=self.act_average > 0)
+        return self._values(state, obs, averaged=self.act_average > 0)
 
-    def _values(self, state: AgentState, obs: jax.Array, step: jax.Array, averaged: bool) -> jax.Array:
+    def _values(self, state: AgentState, obs: jax.Array, averaged: bool) -> jax.Array:
         """[A]: Q(s, ·) by θ, or by its average."""
         lower, above = neighbours(self._project(state.average if averaged else state.params, state, obs), self.bins)
         active = active_bins(lower, self.bins)
         values = read(state.params["heads"], active)
         if averaged:
-            values = values + self.product(step) * read(state.optimiser[0], active)
+            values = values + state.optimiser[1] * read(state.optimiser[0], active)
         return weigh(hat_values(above), values)
 
     def _project(self, trunk: Params, state: AgentState, obs: jax.Array) -> jax.Array:
@@ -119,20 +107,18 @@ class SparseHats(QLearner):
         active, shares = active_bins(lower, self.bins), hat_values(above)
         theta = read(state.params["heads"], active)
         q, taken = weigh(shares, theta), jnp.arange(theta.shape[-1]) == transition.a_tm1
-        of_next = self._values(state, transition.obs_t, step, averaged=self.target_average > 0)
+        of_next = self._values(state, transition.obs_t, averaged=self.target_average > 0)
         next_value = jnp.max(legal_values(of_next, transition.mask_t))
         error = transition.r_t + transition.discount_t * next_value - jnp.sum(jnp.where(taken, q, 0.0))
 
         # A unit's two hats sum to one, so that ‖∇Q‖₁ over the heads is the number of units.
-        bound = grown_bound(self.bound, self.fall, step)
-        move = error * bounded_size(self.rate, bound, error, shares.shape[1])
+        move = error * bounded_size(self.rate, self.bound, error, shares.shape[1])
         slope = jnp.sum(jnp.where(taken, theta[1] - theta[0], 0.0), axis=-1)
-        of_trunk = self.trunk_share * move
-        trunk = jax.tree.map(lambda theta, gradient: theta + of_trunk * gradient, trunk, pull_back(slope)[0])
+        trunk = jax.tree.map(lambda theta, gradient: theta + move * gradient, trunk, pull_back(slope)[0])
         moved = move * jnp.where(taken, 1.0, self.share) * shares[..., None]
         state = self._follow_sparsely(state, active, moved, step)
         params = trunk | {"heads": write(state.params["heads"], active, theta + moved)}
-        average = move_towards(state.average, trunk, self.act_average, step) if self.act_average else ()
+        average = self.averaged(state.average, trunk, step) if self.act_average else ()
         metrics = {"value_loss": huber(error), "max_q": jnp.max(legal_values(q, transition.mask_tm1))}
         return state._replace(params=params, average=average), metrics
 
@@ -140,14 +126,14 @@ class SparseHats(QLearner):
         """The distances after θ moved and its average followed: (1 - τ)(m - θ - moved), over G (1 - τ)."""
         if not self.act_average:
             return state
-        distances, _ = state.optimiser
-        new = read(distances, active) - moved / self.product(step)
+        distances, left = state.optimiser
+        new = read(distances, active) - moved / left
         distances = write(distances, active, jnp.where(step == 0, 0.0, new))  # the first step sets m to θ
+        left = jnp.where(step == 0, 1.0, left * (1.0 - self.act_rate(step)))
         # A loop of one turn or none: XLA would copy the distances into and out of a condition.
         last = (step + 1) % self.period == 0
-        left = self.product(step) * (1.0 - average_rate(self.act_average, step))
         distances = jax.lax.fori_loop(0, jnp.where(last, 1, 0), lambda _, all_bins: left * all_bins, distances)
-        return state._replace(optimiser=(distances, step + 1))
+        return state._replace(optimiser=(distances, jnp.where(last, 1.0, left)))
 
 
 def active_bins(lower: jax.Array, bins: int) -> jax.Array:

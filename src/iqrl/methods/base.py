@@ -34,8 +34,6 @@ class BoundedSettings(Settings):
     step_bound: float = setting(
         2.0, "κ: larger takes shorter steps where many weights would move", minimum=0, may_change=True
     )
-    step_fall: int = setting(0, "T: κ grows as √(1 + t / T) with the steps t; 0: it stays", minimum=0)
-    trunk_step: float = setting(1.0, "share of the step that the weights before the heads take", minimum=0)
     bound_over: Literal["all", "heads"] = setting("all", "whose traces the bound counts: all, or those of the heads")
 
     def check(self: Any) -> None:
@@ -128,6 +126,7 @@ def q_learner(
         has_target=run.has_target,
         gradient_steps=run.gradient_steps,
         act_average=run.act_average,
+        average_fall=run.average_fall,
         target_average=run.target_average,
         masked_actions=task.masked_actions,
     )
@@ -187,7 +186,8 @@ def has_sparse_form(run: Run, agent: QLearner) -> bool:
     """Whether an update moves only the heads of the active hats (`core/sparse_hats.py`)."""
     moves_them = run.optimiser == "bounded" and run.bound_over == "heads" and not run.trace_decay
     one_head = agent.contexts.count == 1 and not (run.dueling or run.noisy or run.double_q)
-    averages = run.act_average <= 0.5 and run.target_average in (0.0, run.act_average)
+    same_average = run.target_average == run.act_average and not run.average_fall
+    averages = run.act_average <= 0.5 and (not run.target_average or same_average)
     return run.features == "hats" and run.bins > 1 and moves_them and one_head and averages
 
 
@@ -198,8 +198,6 @@ def in_sparse_form(run: Run, agent: QLearner) -> SparseHats:
         rate=run.learning_rate,
         bound=run.step_bound,
         share=run.share_step,
-        fall=run.step_fall,
-        trunk_share=run.trunk_step,
     )
 
 
@@ -234,7 +232,7 @@ def bounded_step(run: Run) -> optax.GradientTransformation:
     next_value = losses.double_value if run.double_q else losses.max_value
     return bounded_traces(
         run.learning_rate, run.step_bound, run.gamma * run.trace_decay, heads_only=run.bound_over == "heads",
-        next_value=next_value, fall=run.step_fall, trunk=run.trunk_step,
+        next_value=next_value,
     )  # fmt: skip
 
 
