@@ -7,7 +7,8 @@
     δ    = r + γ max_a' Q(s', a') - Q(s, a)                              both by the weights of now
     θ    <- θ + δ ∇Q(s, a) / (κ max(|δ|, 1) ‖∇_W Q‖₁)                    ‖∇_W Q‖₁ is the number of units
     W of every other action gets ρ times the step of the action taken
-    m    <- m + max(τ, 1 / (t + 1)) (θ - m)                              m acts
+    m    <- m + τ_t (θ - m)                                              m acts
+    τ_t  = max(τ min(1, T / (t + 1)), 1 / (t + 1))                       after T steps m spans a share of all steps
 
 It is the idea of IQ taken further: not one division of the state space into k contexts with a head each, but many
 learned divisions into overlapping contexts. An update touches two heads of each division; the others keep what they
@@ -50,8 +51,9 @@ METHODS = (
         settings=(BoundedSettings, SparseStart),
         defaults={
             "features": "hats", "hidden": (64,), "bins": 16, "activation": "leaky-relu", "normalise_inputs": True,
-            "optimiser": "bounded", "learning_rate": 1.0, "step_bound": 1.0, "bound_over": "heads",
-            "trace_decay": 0.0, "share_step": 0.9, "act_average": 0.03, "learning_starts": 0,
+            "optimiser": "bounded", "learning_rate": 1.0, "step_bound": 1.5, "bound_over": "heads",
+            "trace_decay": 0.0, "share_step": 0.9, "act_average": 0.03, "average_fall": 30_000,
+            "learning_starts": 0,
         },
         fixed=NOTHING_STORED | {"n_step": 1, "own_layers": 0, "noisy": False, "dueling": False},
         settle=settle,
