@@ -1,6 +1,6 @@
 """A task of your own: one small record, and a setting that becomes a flag.
 
-    iqrl train own_task:corridor --steps 20000 --buffer-size 1000 --target-period 100 --cells 10
+    iqrl train own_task:corridor --steps 20000 --cells 10
 
 run in this folder, trains on it. Walk left or right along a corridor; the right end pays 1 and ends the episode, each
 step costs 0.05.

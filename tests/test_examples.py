@@ -24,7 +24,7 @@ def test_compare(tmp_path):
 
 def test_own_task_is_learned_from_the_command_line(tmp_path):
     """Starts are 0 to 4, the end is 9: 5 to 9 steps. The best mean return is 1 - 0.05 · 6 = 0.7."""
-    settings = ["--steps", "20000", "--buffer-size", "1000", "--target-period", "100", "--cells", "10"]
+    settings = ["--steps", "20000", "--seeds", "2", "--cells", "10"]
     settings += ["--out", str(tmp_path / "run"), "--json"]
     out = run("-m", "iqrl.cli", "train", "own_task:corridor", *settings, folder=EXAMPLES)
     assert json.loads(out.splitlines()[-1])["final"] > 0.6

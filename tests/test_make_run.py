@@ -228,3 +228,12 @@ def test_a_run_has_no_settings_but_its_own():
         *settings_of((*COMMON, ConsolidationSettings)), "task", "method",
     }  # fmt: skip
     assert isinstance(resolve("CartPole-v0", "iq"), Run)
+
+
+def test_without_a_method_it_is_the_recommended_one():
+    assert resolve("CartPole-v0").method == "local-q"
+    assert resolve("MinAtar/Breakout-v1").method == "dqn"
+    with pytest.raises(BadInput, match="local-q is the method here where none is named"):
+        resolve("CartPole-v0", buffer_size=100)
+    with pytest.raises(BadInput, match=r"^unknown setting 'gama'; did you mean gamma\?$"):
+        resolve("CartPole-v0", gama=0.9)

@@ -23,7 +23,7 @@ from iqrl.training.run_directory import RunStore
 
 def train(
     task: Named,
-    method: Named = "iq",
+    method: Named | None = None,
     *,
     preset: str | None = None,
     out: str | Path | None = None,
@@ -32,7 +32,7 @@ def train(
     tracker: str | Tracker | None = None,
     **settings: Any,
 ) -> Result:
-    """Train `method` on `task` and return curves and agents.
+    """Train `method` on `task` and return curves and agents. Without a method it is the one recommended for the task.
 
     `settings` are the fields of `iqrl.Run`, the same as the flags of `iqrl train`. With `out`, the run
     is saved in that directory and continued from there if it was interrupted.
@@ -62,7 +62,7 @@ def _train(
 
 def tune(
     task: Named,
-    method: Named = "iq",
+    method: Named | None = None,
     *,
     trials: int = 20,
     over: Mapping[str, Span | Choices] | None = None,

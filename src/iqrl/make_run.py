@@ -8,6 +8,7 @@ import json
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,7 @@ from iqrl.envs.external import copies_of
 from iqrl.envs.registry import TASK_GROUPS, find_task, groups_of_task, task_of
 from iqrl.errors import BadInput, shown, unknown
 from iqrl.methods.base import Method
-from iqrl.methods.registry import METHODS, find_method
+from iqrl.methods.registry import METHODS, RECOMMENDED, find_method
 from iqrl.plugins import name_of, trust
 from iqrl.settings import (
     COMMON,
@@ -40,14 +41,34 @@ NAME = re.compile(r"[\w./:+-]{1,200}")
 """what a task or a method may be called"""
 
 
-def resolve(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:
+def resolve(task: Named, method: Named | None = None, preset: str | None = None, **settings: Any) -> Run:
     """A complete `Run`: the library's defaults, the task's, the method's, then the preset, then the settings given.
 
-    A task or method of the user's own is imported: whoever calls this names it.
+    A task or method of the user's own is imported: whoever calls this names it. Without a method it is the one that is
+    recommended for the task.
     """
     task = copies_of(task) if isinstance(task, gymnasium.Env) else task
-    trust(name for name in (name_of(task), name_of(method)) if ":" in name)
-    return resolve_names(task, method, preset, **settings)
+    trust(name for name in (name_of(task), name_of(method or "")) if ":" in name)
+    if method is not None:
+        return resolve_names(task, method, preset, **settings)
+    chosen = recommended_method(task, settings)
+    try:
+        return resolve_names(task, chosen, preset, **settings)
+    except BadInput as error:
+        if chosen not in str(error):
+            raise
+        raise BadInput(f"{str(error).rstrip('.')}; {chosen} is the method here where none is named.") from error
+
+
+def recommended_method(task: Named, settings: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """What `docs/methods.md` recommends for a task of this kind."""
+    entry = find_task(name_of(task))
+    names = settings_of((TaskSettings, *entry.settings))
+    given = {name: value for name, value in settings.items() if name in names}
+    if isinstance(given.get("env_kwargs"), Mapping):
+        given["env_kwargs"] = _as_json(given["env_kwargs"])
+    record = task_of(entry, task_settings_class(entry.settings)(**given))
+    return RECOMMENDED["images" if record.image else "vectors"]
 
 
 def resolve_names(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:

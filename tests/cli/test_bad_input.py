@@ -67,7 +67,7 @@ def test_study_files(refused, text, words):
     ],
 )
 def test_flags(refused, flags, words):
-    message = refused("train", "CartPole-v0", *flags)
+    message = refused("train", "CartPole-v0", "--method", "iq", *flags)
     assert words in message
     assert len(message) < 500
 

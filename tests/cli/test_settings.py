@@ -22,11 +22,11 @@ def test_flags_and_keywords_are_the_same():
     flags = "--steps 4,000 --gamma 0.9 --hidden 16 8 --no-double-q --distill-actions all --sampling whole --contexts 4"
     settings = {"gamma": 0.9, "hidden": (16, 8), "double_q": False, "distill_actions": "all", "contexts": 4}
     expected = resolve("CartPole-v0", "iq", steps=4000, sampling="whole", **settings)
-    assert run_of("CartPole-v0", *flags.split()) == expected
+    assert run_of("CartPole-v0", "--method", "iq", *flags.split()) == expected
 
 
 def test_without_flags_all_is_at_its_default():
-    assert run_of("CartPole-v0") == resolve("CartPole-v0", "iq")
+    assert run_of("CartPole-v0") == resolve("CartPole-v0", "local-q")
     assert run_of("Acrobot-v1", "--method", "dqn", "--preset", "paper") == resolve("Acrobot-v1", "dqn", "paper")
 
 

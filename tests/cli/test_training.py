@@ -49,7 +49,7 @@ def test_contexts_auto_prints_what_was_found(run, monkeypatch, found, note):
     resolve = iqrl.resolve
     monkeypatch.setattr("iqrl.make_run.resolve", lambda *names, contexts: resolve("CartPole-v0", "iq", contexts=found))
     monkeypatch.setattr("iqrl.cli.training._train_and_report", lambda store, options, driver: None)
-    code, _, err = run("train", "CartPole-v0", "--contexts", "auto")
+    code, _, err = run("train", "CartPole-v0", "--method", "iq", "--contexts", "auto")
     assert (code, err) == (0, f"contexts: {found}, found in the states of a random policy{note}\n")
 
 

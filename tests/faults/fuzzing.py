@@ -101,7 +101,7 @@ def command_line(chance: random.Random) -> Case:
 def bad_flag(chance: random.Random) -> Case:
     """One value of one flag that cannot be right."""
     flag, values = chance.choice(BAD_FLAGS)
-    return Case("flag", ["train", "CartPole-v0", f"{flag}={chance.choice(values)}"], nonsense=True)
+    return Case("flag", ["train", "CartPole-v0", "--method", "iq", f"{flag}={chance.choice(values)}"], nonsense=True)
 
 
 # Files of settings

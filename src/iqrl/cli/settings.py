@@ -23,7 +23,7 @@ class Request(NamedTuple):
     """The run that flags and a file of settings describe."""
 
     task: str
-    method: str
+    method: str | None
     preset: str | None
     settings: dict[str, Any]
 
@@ -32,13 +32,13 @@ def read_request(options: argparse.Namespace) -> Request:
     """The settings of the file, and those of the flags over them."""
     content, tables = read_file(options.config) if options.config else File({}, ())
     given = {name: value for name, value in vars(options).items() if value is not None}
-    names: dict[str, Any] = {"method": "iq", "preset": None} | _select(content, *NAMES) | _select(given, *NAMES)
+    names: dict[str, Any] = {"method": None, "preset": None} | _select(content, *NAMES) | _select(given, *NAMES)
     if "task" not in names:
         raise BadInput("which task? name one, such as CartPole-v0; see iqrl list tasks.")
 
     from iqrl.make_run import groups_for
 
-    trust(name for name in (names["task"], names["method"]) if ":" in name)
+    trust(name for name in (names["task"], names["method"] or "") if ":" in name)
     groups = groups_for(names["task"], names["method"])
     settings = check_file(content, tables, groups, options.config) | _select(given, *settings_of(groups))
     return Request(**names, settings=settings)

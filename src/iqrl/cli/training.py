@@ -35,7 +35,9 @@ def add_train(commands: Any, groups: Iterable[type]) -> None:
     )
     parser.set_defaults(command=train)
     parser.add_argument("task", nargs="?", metavar="TASK", help="a name of iqrl list tasks, or module:name of your own")
-    parser.add_argument("--method", help="a name of iqrl list methods, or module:name of your own (default: iq)")
+    parser.add_argument(
+        "--method", help="a name of iqrl list methods, or module:name (default: local-q; dqn for images)"
+    )
     parser.add_argument(
         "--preset",
         help="paper: the settings of the IQ paper for this task and method; original: those of the method's authors",
@@ -62,6 +64,8 @@ def train(options: argparse.Namespace) -> None:
     driver = driver_of(run)  # what is wrong with the request is reported before a directory is made
     store = RunStore.create(options.out or default_directory(run), run)
     store.follow(read_following(store.following, options))
+    if request.method is None:
+        print(f"method: {run.method}, recommended for this kind of task", file=sys.stderr)
     _train_and_report(store, options, driver)
 
 

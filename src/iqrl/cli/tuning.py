@@ -28,7 +28,7 @@ def add_tune(commands: Any) -> None:
     )
     parser.set_defaults(command=tune)
     parser.add_argument("task", metavar="TASK", help="a name of iqrl list tasks, or module:name of your own")
-    parser.add_argument("--method", default="iq", help="a name of iqrl list methods, or module:name (default: iq)")
+    parser.add_argument("--method", help="a name of iqrl list methods (default: local-q; dqn for images)")
     parser.add_argument("--preset", help="paper or original: what the settings that are not searched come from")
     parser.add_argument("--config", type=file_path, help="a TOML or JSON file of settings that are not searched")
     parser.add_argument("--trials", type=whole, default=TRIALS, help=f"runs to make in all (default: {TRIALS})")
@@ -74,7 +74,7 @@ def tune(options: argparse.Namespace) -> None:
 
     if options.trials < 1:
         raise BadInput(f"--trials must be at least 1, got {options.trials}.")
-    trust(name for name in (options.task, options.method) if ":" in name)
+    trust(name for name in (options.task, options.method or "") if ":" in name)
     over = {name: Span(**each) if isinstance(each, dict) else each for name, each in options.over or ()}
     request = make_request(options.task, options.method, over, options.by, options.preset, **_settings(options))
     path = options.out or default_directory(request)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from iqrl.errors import BadInput, RunFailed, shown, unknown
 from iqrl.experiments.study.choose import MEASURES, measure_curves, toml
 from iqrl.files import make_directories, read_json, write_json, write_whole, writing
-from iqrl.make_run import Named, groups_for, resolve
+from iqrl.make_run import Named, groups_for, recommended_method, resolve
 from iqrl.methods.base import Choices, Span
 from iqrl.methods.registry import find_method
 from iqrl.plugins import name_of
@@ -64,7 +64,7 @@ class Tuning(NamedTuple):
 
 def make_request(
     task: Named,
-    method: Named,
+    method: Named | None,
     over: Mapping[str, Span | Choices] | None = None,
     by: str = "auc",
     preset: str | None = None,
@@ -73,6 +73,7 @@ def make_request(
     """What is to be tuned, checked. `over`: settings and where to search them; those of the method if not given."""
     if by not in MEASURES:
         raise unknown("measure", by, MEASURES)
+    method = method or recommended_method(task, settings)
     found = find_method(name_of(method))
     space = dict(over or {name: span for name, span in found.search.items() if name not in found.fixed})
     if not space:

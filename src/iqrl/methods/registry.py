@@ -30,6 +30,9 @@ METHODS: dict[str, Method] = {
     )
 }
 
+RECOMMENDED = {"vectors": "local-q", "images": "dqn"}
+"""by what a task shows; `docs/methods.md` says why"""
+
 
 def find_method(name: str) -> Method:
     if name in METHODS:
