@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from iqrl import callbacks
-    from iqrl.api import load, resume, train, tune
+    from iqrl.api import export, load, resume, train, tune
     from iqrl.diagnostics.interference.any_agent import InterferenceMeter
     from iqrl.envs.base import EnvInputs, Task, TaskEntry
     from iqrl.envs.registry import TASKS
@@ -25,7 +25,7 @@ _HOMES = {
     "METHODS": "methods.registry", "TASKS": "envs.registry", "BadInput": "errors", "EnvInputs": "envs.base",
     "InterferenceMeter": "diagnostics.interference.any_agent", "Method": "methods.base", "Result": "training.results",
     "Run": "settings", "RunFailed": "errors", "Settings": "settings", "Task": "envs.base", "TaskEntry": "envs.base",
-    "TrainedAgent": "training.results", "evaluate": "training.evaluation", "load": "api",
+    "TrainedAgent": "training.results", "evaluate": "training.evaluation", "export": "api", "load": "api",
     "resolve": "make_run", "resume": "api", "setting": "settings", "train": "api", "tune": "api",
     "Model": "model", "Span": "methods.base",
 }  # fmt: skip
@@ -38,8 +38,8 @@ _MODELS = (
 
 __all__ = [
     "METHODS", "TASKS", "BadInput", "EnvInputs", "InterferenceMeter", "Method", "Model", "Result", "Run",
-    "RunFailed", "Settings", "Span", "Task", "TaskEntry", "TrainedAgent", "callbacks", "evaluate", "load", "resolve",
-    "resume", "setting", "train", "tune", *_MODELS,
+    "RunFailed", "Settings", "Span", "Task", "TaskEntry", "TrainedAgent", "callbacks", "evaluate", "export", "load",
+    "resolve", "resume", "setting", "train", "tune", *_MODELS,
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from iqrl.callbacks import Callbacks, followed, refuse_misfits
 from iqrl.experiments.tuning import Tuning, default_directory, make_request
 from iqrl.experiments.tuning import tune as tune_request
+from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, resolve
 from iqrl.methods.base import Choices, Span
 from iqrl.model import Model, load_model
@@ -107,3 +108,15 @@ def resume(
     if steps is not None:
         store.extend(steps)
     return _train(store.run, store, display, callback, tracker)
+
+
+def export(
+    source: str | Path | Result | Model, path: str | Path | None = None, *, to: str = "numpy", seed: int | None = None
+) -> Exported:
+    """Write an agent to a file that needs no JAX: `to="numpy"`, a Python file, or `to="onnx"`.
+
+    `source`: the directory of a run, the file of a model, or one of both in memory. `seed`: whose agent; that of the
+    first seed if not given. The file is compared with the agent before it is written.
+    """
+    found = load(source) if isinstance(source, str | Path) else source
+    return export_result(found.result if isinstance(found, Model) else found, path, to, seed)

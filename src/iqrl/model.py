@@ -26,6 +26,7 @@ from iqrl.envs.masks import BadMask, as_mask
 from iqrl.envs.registry import make_task
 from iqrl.envs.spaces import decode_action, encode_observation
 from iqrl.errors import BadInput
+from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, changed, resolve
 from iqrl.methods.registry import METHODS
 from iqrl.plugins import name_of, trust
@@ -222,6 +223,10 @@ class Model:
         if learning and self._session is None:
             raise BadInput("this model has nothing to go on learning from.")
         return write_model(Path(path), self.result, self._session if learning else None, self.changes)
+
+    def export(self, path: str | Path | None = None, *, to: str = "numpy", seed: int | None = None) -> Exported:
+        """A file that acts without JAX: `to="numpy"`, a Python file, or `to="onnx"`; see docs/export.md."""
+        return export_result(self.result, path, to, seed)
 
     def __repr__(self) -> str:
         changes = "".join(f"; {_change_text(change)}" for change in self.changes)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import runpy
 import signal
 from pathlib import Path
 
@@ -261,3 +262,11 @@ def test_demo_compares_methods_without_replay_and_dqn_with_a_large_buffer(run, t
 
 def test_demo_with_bad_steps(refused):
     assert "steps must be at least 1, got 0." in refused("demo", "--steps", "0")
+
+
+def test_export_writes_a_file_that_acts(run, refused, trained):
+    done = run("export", trained, "--seed", "1", "--out", "policy.py")
+    assert (done.code, done.out) == (0, "policy.py\n")
+    assert done.err.startswith("largest difference from the agent: ")
+    assert runpy.run_path("policy.py")["predict"]([0.0, 0.0, 0.1, 0.2]) in (0, 1)
+    assert "unknown format 'onyx'; did you mean onnx?" in refused("export", trained, "--to", "onyx")

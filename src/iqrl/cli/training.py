@@ -1,4 +1,4 @@
-"""The commands that train and use agents: train, resume, evaluate, plot, demo."""
+"""The commands that train and use agents: train, resume, evaluate, export, plot, demo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iqrl.cli.flags import add_device, add_json, add_run, add_runs, decimal, file_path, whole
+from iqrl.cli.flags import add_device, add_json, add_run, add_runs, add_trust, decimal, file_path, whole
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import add_settings, read_request
 from iqrl.settings import Following, settings_of
@@ -146,6 +146,27 @@ def evaluate(options: argparse.Namespace) -> None:
         seeds = [{"seed": seed, "returns": row.tolist()} for seed, row in by_seed.items()]
         steps = {"step": result.step, "steps": result.run.steps}
         print(json.dumps({"mean": float(returns.mean()), "seeds": seeds, "run": str(options.run)} | steps))
+
+
+def add_export(commands: Any) -> None:
+    parser = commands.add_parser("export", help="write an agent to a file that needs no JAX: NumPy source or ONNX")
+    parser.set_defaults(command=export)
+    parser.add_argument("run", type=file_path, metavar="RUN", help="directory of a run, or file of a model")
+    parser.add_argument("--to", default="numpy", metavar="numpy|onnx", help="what to write (default: numpy)")
+    parser.add_argument("--out", type=file_path, help="the file (default: agent.py or agent.onnx)")
+    parser.add_argument("--seed", type=whole, help="whose agent of the run's seeds (default: that of the first)")
+    add_trust(parser)
+
+
+def export(options: argparse.Namespace) -> None:
+    from iqrl.api import export as export_agent
+
+    written = export_agent(options.run, options.out, to=options.to, seed=options.seed)
+    print(
+        f"largest difference from the agent: {written.difference:.2g}, of Q values up to {written.largest:.3g}",
+        file=sys.stderr,
+    )
+    print(written.path)
 
 
 def add_plot(commands: Any) -> None:

@@ -61,12 +61,12 @@ def _with_vectors_or_images(name: str, env: gymnasium.Env) -> gymnasium.Env:
     return FlattenObservation(env)
 
 
-def _channels_first(space: Space) -> bool:
+def channels_first(space: Space) -> bool:
     return isinstance(space, Box) and len(space.shape) == 3 and space.shape[0] <= 4 < min(space.shape[1:])
 
 
 def _with_channels_last(env: gymnasium.Env, space: Box) -> gymnasium.Env:
-    if not _channels_first(space):
+    if not channels_first(space):
         return env
     shown = Box(_last(space.low), _last(space.high), dtype=space.dtype.type)
     return TransformObservation(env, _last, shown)
@@ -109,7 +109,7 @@ def sizes_of(space: Any) -> tuple[int, ...]:
 def encode_observation(space: Space, obs: Any) -> np.ndarray:
     """An observation of the space as the agent gets it."""
     if isinstance(space, Box) and is_image(space):
-        return _last(obs) if _channels_first(space) else np.asarray(obs)
+        return _last(obs) if channels_first(space) else np.asarray(obs)
     return np.asarray(flatten(space, obs))
 
 
