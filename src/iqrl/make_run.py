@@ -13,16 +13,18 @@ from typing import Any
 
 import gymnasium
 
+from iqrl.core.networks import Network
 from iqrl.envs.base import Task, TaskEntry
 from iqrl.envs.external import copies_of
 from iqrl.envs.registry import TASK_GROUPS, find_task, groups_of_task, task_of
 from iqrl.errors import BadInput, shown, unknown
 from iqrl.methods.base import Method
 from iqrl.methods.registry import METHODS, RECOMMENDED, find_method
-from iqrl.plugins import name_of, trust
+from iqrl.plugins import load_attribute, name_of, name_of_network, trust
 from iqrl.settings import (
     COMMON,
     Measuring,
+    QNetwork,
     Run,
     Settings,
     TaskSettings,
@@ -48,7 +50,9 @@ def resolve(task: Named, method: Named | None = None, preset: str | None = None,
     recommended for the task.
     """
     task = copies_of(task) if isinstance(task, gymnasium.Env) else task
-    trust(name for name in (name_of(task), name_of(method or "")) if ":" in name)
+    if "network" in settings:
+        settings["network"] = name_of_network(settings["network"])
+    trust(name for name in (name_of(task), name_of(method or ""), settings.get("network", "")) if ":" in name)
     if method is not None:
         return resolve_names(task, method, preset, **settings)
     chosen = recommended_method(task, settings)
@@ -74,6 +78,8 @@ def recommended_method(task: Named, settings: Mapping[str, Any] = MappingProxyTy
 def resolve_names(task: Named, method: Named, preset: str | None = None, **settings: Any) -> Run:
     """The same for names that stand in a file; what is not trusted is not imported."""
     task_name, method_name = name_of(task), name_of(method)
+    if "network" in settings:
+        settings["network"] = name_of_network(settings["network"])
     if isinstance(settings.get("env_kwargs"), Mapping):
         settings["env_kwargs"] = _as_json(settings["env_kwargs"])
     entry, found = find_task(task_name), find_method(method_name)
@@ -90,6 +96,7 @@ def resolve_names(task: Named, method: Named, preset: str | None = None, **setti
     chosen = _preset(preset, method_name, found, record, given)
     values = _used(record.defaults, found) | dict(found.defaults) | dict(record.network)
     values = values | chosen | given | dict(found.fixed)
+    values |= _before_heads(values, given)
     steps = values.get("steps", record.paper_steps or 100_000)
     values = {name: value(steps) if callable(value) else value for name, value in values.items()}
     cls = run_class((*found.settings, *entry.settings))
@@ -266,7 +273,9 @@ def _refuse_other_tasks(name: str, entry: TaskEntry, given: Mapping[str, Any]) -
 def _refuse_fixed(name: str, method: Method, given: Mapping[str, Any]) -> None:
     for setting in given:
         if setting in method.fixed and given[setting] != method.fixed[setting]:
-            raise BadInput(f"{setting} is always {method.fixed[setting]} for {name}; leave it out.")
+            its = method.fixed[setting]
+            what = f"{setting} is always {its} for {name}" if its != "" else f"{name} needs its own {setting}"
+            raise BadInput(f"{what}; leave it out.")
 
 
 def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
@@ -283,6 +292,21 @@ def _refuse_imageless(task: Task, given: Mapping[str, Any]) -> None:
 
 
 # What follows from other settings
+
+
+def _before_heads(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A network of the user's own stands before the heads: hidden layers between them are there only if asked for."""
+    name = values.get("network")
+    if not name:
+        return {}
+    is_whole = isinstance(load_attribute(name), Network)  # says at once what cannot be imported
+    between = values.get("features", "dense") != "dense" or "hidden" in given
+    idle = [field.name for field in fields_of(QNetwork) if field.name != "network"] if is_whole else []
+    idle += [] if between else ["activation", "layer_norm", "own_layers"]
+    for setting in (*idle, "padding"):
+        if setting in given:
+            raise BadInput(f"{setting} is a setting of the library's layers, and {name} stands in their place.")
+    return {} if between else {"hidden": (), "own_layers": 0}
 
 
 def _used(defaults: Iterable[tuple[str, Any]], method: Method) -> dict[str, Any]:

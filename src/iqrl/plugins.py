@@ -52,6 +52,12 @@ def name_of(given: Any) -> str:
             f"task and method are names, such as module:attribute, or classes and functions of your own, not "
             f"{type(given).__name__} objects."
         )
+    return hold(given)
+
+
+def hold(given: Any) -> str:
+    """Keep an object as long as this process lasts; the name that stands for it."""
+    attribute = getattr(given, "__qualname__", None)
     for name, object in _held.items():
         if object is given:
             return name
@@ -59,6 +65,30 @@ def name_of(given: Any) -> str:
     name = f"{HELD}:{words or 'lambda'}_{len(_held) + 1}"
     _held[name] = given
     return name
+
+
+def name_of_network(given: Any) -> str:
+    """The same for a network, which may also be an object that is not callable, or `file.py:name`."""
+    if isinstance(given, str):
+        return module_form(given)
+    return name_of(given) if callable(given) else hold(given)
+
+
+def module_form(name: str) -> str:
+    """
+    >>> module_form("nets/my.py:Net"), module_form("my:Net")
+    ('nets.my:Net', 'my:Net')
+    """
+    file, _, attribute = name.rpartition(":")
+    if not file.endswith(".py"):
+        return name
+    here = os.path.relpath(file).removesuffix(".py")
+    parts = Path(here).parts
+    if not all(part.isidentifier() for part in parts):
+        raise BadInput(
+            f"{file} cannot be imported from here; run from a folder that holds it, and name it as a module."
+        )
+    return f"{'.'.join(parts)}:{attribute}"
 
 
 class Held:
@@ -158,7 +188,7 @@ def load_module(name: str) -> ModuleType:
     if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
         raise BadInput(f"{name!r} is not a name of the form module:attribute.")
     if module_name.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
-        raise BadInput(f"{module_name!r} is a module of Python itself, and has no tasks or methods.")
+        raise BadInput(f"{module_name!r} is a module of Python itself, and has no tasks, methods or networks.")
     if not is_trusted(name):
         raise Untrusted(name)
     if "" not in sys.path:

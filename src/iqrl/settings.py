@@ -41,13 +41,13 @@ def setting(
     below: float | None = None,
     paper: str = "",
     may_change: bool = False,
+    empty: bool = False,
 ) -> Any:
     """A field with its help text and its range; `paper` says what the IQ paper has, where that is known. `may_change`:
-    between two calls of `Model.learn`."""
+    between two calls of `Model.learn`. `empty`: a list may have no value."""
     bounds = {"minimum": minimum, "maximum": maximum, "above": above, "below": below}
-    return dataclasses.field(
-        default=default, metadata=bounds | {"help": help, "paper": paper, "may_change": may_change}
-    )
+    notes = {"help": help, "paper": paper, "may_change": may_change, "empty": empty}
+    return dataclasses.field(default=default, metadata=bounds | notes)
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
@@ -158,7 +158,12 @@ class Replay(Settings):
 class QNetwork(Settings):
     """network"""
 
-    hidden: tuple[int, ...] = setting((64,), "units of each hidden layer of the shared trunk", minimum=1, paper="64")
+    network: str = setting(
+        "", "a module of your own before the heads, module:name or file.py:name; hidden is empty then if not given"
+    )
+    hidden: tuple[int, ...] = setting(
+        (64,), "units of each hidden layer of the shared trunk", minimum=1, paper="64", empty=True
+    )
     activation: Literal["tanh", "relu", "leaky-relu"] = setting("tanh", "of the hidden layers", paper="tanh")
     features: Literal["dense", "hats", "fta", "elephant", "rbf"] = setting(
         "dense", "what the last hidden layer has: an activation, or local features", paper="dense"
@@ -290,6 +295,8 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
 
     def check(self) -> None:
         self._check_lengths()
+        if not self.hidden and (not self.network or self.features != "dense"):
+            raise BadInput("hidden must have at least one value.")
         if self.own_layers > len(self.hidden):
             raise BadInput(f"own_layers is {self.own_layers}, and there are {len(self.hidden)} hidden layers.")
         if self.features != "dense" and (self.own_layers or self.noisy):
@@ -332,17 +339,23 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
         return synced_seldom or self.target_average > 0
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What may be code of the user's own."""
+        return (self.task, self.method, *([self.network] if self.network else []))
+
+    @property
     def identity(self) -> str:
         """Eight hexadecimal digits made of all that decides the trajectory: the settings but for how far to go, and
-        the source of a task or method of the user's own. What is at its default is left out, so that a run keeps
-        its name when settings are added to the library. A run that is read from a study has the one it was made with:
-        the file of a task of somebody's own may not be here."""
+        the source of a task, method or network of the user's own. What is at its default is left out, so that a run
+        keeps its name when settings are added to the library. A run that is read from a study has the one it was made
+        with: the file of a task of somebody's own may not be here."""
         if recorded := self.__dict__.get("recorded_identity"):
             return recorded
         defaults = {field.name: field.default for field in dataclasses.fields(self)} | {"steps": self.steps}
         values = dataclasses.asdict(self)
         settings = {name: values[name] for name in values if values[name] != defaults[name]}
-        text = json.dumps([settings, source_of(self.task), source_of(self.method)], sort_keys=True)
+        sources = [source_of(self.task), source_of(self.method), *([source_of(self.network)] if self.network else [])]
+        text = json.dumps([settings, *sources], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
@@ -438,7 +451,7 @@ def check_value(field: dataclasses.Field, hint: Any, value: Any) -> Any:
         return value
     if origin is tuple:
         values = value if isinstance(value, (list, tuple)) else (value,)
-        if not values and field.default:
+        if not values and field.default and not field.metadata.get("empty"):
             raise BadInput(f"{name} must have at least one value.")
         return tuple(_number(field, typing.get_args(hint)[0], item) for item in values)
     if hint is bool or hint is str:

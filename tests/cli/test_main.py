@@ -36,9 +36,9 @@ def test_the_help_has_every_command_with_a_line(run):
     assert code == 0
     assert "Deep Q-learning that needs almost no memory." in out
     names = (
-        "train, resume, evaluate, tune, export, plot, demo, interference, explain, cost, study, report, paper, list, "
+        "train, resume, evaluate, tune, export, plot, demo, "
+        "interference, explain, cost, study, report, paper, list, check"
     )
-    names += "check"
     assert [line.split()[0] for line in out.splitlines() if re.match(r" {4}\w", line)] == names.split(", ")
 
 

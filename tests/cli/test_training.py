@@ -4,7 +4,9 @@ import dataclasses
 import json
 import os
 import runpy
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -270,3 +272,13 @@ def test_export_writes_a_file_that_acts(run, refused, trained):
     assert done.err.startswith("largest difference from the agent: ")
     assert runpy.run_path("policy.py")["predict"]([0.0, 0.0, 0.1, 0.2]) in (0, 1)
     assert "unknown format 'onyx'; did you mean onnx?" in refused("export", trained, "--to", "onyx")
+
+
+def test_the_example_of_a_network_trains_by_its_file(run, monkeypatch):
+    examples = Path(__file__).parents[2] / "examples"
+    shutil.copy(examples / "own_network.py", ".")
+    monkeypatch.delitem(sys.modules, "own_network", raising=False)
+    done = run("train", *AS_TRAINED, "--network", "own_network.py:Residual", "--out", "own")
+    assert done.code == 0, done.err
+    config = json.loads(Path("own/run.json").read_text())["config"]
+    assert (config["network"], config["hidden"]) == ("own_network:Residual", [])

@@ -9,7 +9,7 @@ from pictures import WALK
 from iqrl.core.encoders import convolve, picture
 from iqrl.envs.registry import make_task
 from iqrl.make_run import resolve
-from iqrl.methods.base import convolutions, make_optimiser, make_replay
+from iqrl.methods.base import encoder_before_layers, make_optimiser, make_replay
 
 
 def test_centred_rmsprop_is_that_of_tensorflow():
@@ -51,7 +51,7 @@ def test_a_ring_of_one_gives_one_copy_and_frames_of_one_a_batch():
 def test_convolutions_have_the_activation_and_normalisation_of_the_run(normalised):
     run = resolve(WALK, "dqn", activation="tanh", layer_norm=normalised)
     task = make_task(run)
-    encoder = convolutions(run, task)
+    encoder = encoder_before_layers(run, task)
     params = encoder.init(jax.random.key(0))
     obs = jax.random.randint(jax.random.key(1), (50,), 0, 2).astype(jnp.uint8)
     sums = np.asarray(convolve(picture(obs, task.image), params[0]["w"], 3, 1))

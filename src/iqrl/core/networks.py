@@ -50,6 +50,8 @@ class Network(NamedTuple):
     """θ with noise in it, where there is any"""
     num_uniforms: int = 0
     """uniform numbers that the noise is made of"""
+    own: bool = False
+    """whether it is, or stands on, what the user gave by the setting `network`"""
 
     @property
     def width(self) -> int:

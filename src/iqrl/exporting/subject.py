@@ -75,7 +75,8 @@ def subject_of(result: Result, seed: int | None = None) -> Subject:
     state = jax.tree.map(lambda leaf: leaf[number], result.agent_state)
     plain = plain_form(agent)
     acting = jax.tree.map(np.asarray, agent.acting_state(state))
-    trained = TrainedAgent(plain, acting, result.run.seed + number, result.task.observation_shape)
+    shape, actions = result.task.observation_shape, result.task.actions
+    trained = TrainedAgent(plain, acting, result.run.seed + number, shape, actions)
     assert isinstance(plain, QLearner)
     steps = int(result.steps[-1]) if result.metrics.height else 0
     return Subject(plain, acting, trained, result.task, result.run.to_dict(), steps)

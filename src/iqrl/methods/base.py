@@ -24,6 +24,7 @@ from iqrl.core.sparse_hats import SparseHats
 from iqrl.core.types import Agent
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
+from iqrl.methods.own_network import own_encoder, own_network
 from iqrl.settings import Run, Settings, setting
 
 
@@ -144,18 +145,27 @@ def make_preprocessor(run: Run, task: Task) -> preprocessors.Preprocessor:
 def q_network(
     run: Run, task: Task, preprocessor: preprocessors.Preprocessor, heads: int, **special: Any
 ) -> networks.Network:
+    if run.network:
+        support = special.get("support")
+        values_shape = (task.actions,) if support is None else (task.actions, support.size)
+        if (whole := own_network(run, task, heads, values_shape)) is not None:
+            return whole
     if preprocessor.gates and run.features != "dense":
         raise BadInput(f"{run.method} multiplies the last hidden layer by gates; features must be dense.")
     options: dict[str, Any] = {"normalise": run.layer_norm, "dueling": run.dueling, "own_layers": run.own_layers}
-    options |= {"gates": preprocessor.gates, "binary": preprocessor.binary, "encoder": convolutions(run, task)}
+    options |= {"gates": preprocessor.gates, "binary": preprocessor.binary}
+    options |= {"encoder": encoder_before_layers(run, task)}
     options |= {"features": make_features(run.features, run.bins, run.feature_width)}
     network = networks.multi_head_network(
         preprocessor.inputs, run.hidden, run.activation, heads, task.actions, **(options | special)
-    )
+    )._replace(own=bool(run.network))
     return noisy_heads(network) if run.noisy else network
 
 
-def convolutions(run: Run, task: Task, first_weights: KernelInitialiser = glorot_kernel) -> Encoder | None:
+def encoder_before_layers(run: Run, task: Task, first_weights: KernelInitialiser = glorot_kernel) -> Encoder | None:
+    """The user's module, or the convolutions of images."""
+    if run.network:
+        return own_encoder(run, task)
     if task.image is None:
         return None
     return convolutional(

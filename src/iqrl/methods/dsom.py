@@ -127,6 +127,7 @@ METHODS = (
         paper="Lo & Ghiassian 2019",
         build=dsom,
         settings=(MapSettings,),
+        fixed={"network": ""},
         presets={"paper": BASELINES},
         observations="vectors",
     ),

@@ -15,7 +15,7 @@ from iqrl.core.contexts.sequential_kmeans import sequential_kmeans
 from iqrl.core.encoders import convolutional, random_encoder
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
-from iqrl.methods.base import Method, convolutions, q_learner
+from iqrl.methods.base import Method, encoder_before_layers, q_learner
 from iqrl.methods.iq import IQ_SETTINGS, ONE_HEAD, settle_number, weighted_distillation
 from iqrl.settings import Run, Settings, setting
 
@@ -42,7 +42,7 @@ def random_embeddings(run: Run, task: Task) -> ContextDivision:
 
 
 def trained_embeddings(run: Run, task: Task) -> ContextDivision:
-    features: Any = convolutions(run, task)
+    features: Any = encoder_before_layers(run, task)
     return by_trained_encoder(
         skm_of_embeddings(run, features.size), lambda params, obs: features.apply(params["encoder"], obs)
     )

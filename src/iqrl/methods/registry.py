@@ -55,6 +55,8 @@ def build_agent(run: Run, task: Task) -> Any:
         agent = method.build(run, task)
     except Exception as error:
         raise BadInput(f"{run.method}: build failed with {in_a_sentence(error)}.") from error
+    if run.network and not getattr(getattr(agent, "network", None), "own", False):
+        raise BadInput(f"{run.method} needs its own network; leave out network.")
     missing = [name for name in AGENT_NAMES if not hasattr(agent, name)]
     if missing:
         raise BadInput(f"{run.method}: build gave {type(agent).__name__}, which is no agent: it has no {missing[0]}.")

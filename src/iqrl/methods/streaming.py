@@ -19,7 +19,7 @@ from iqrl.core.bounded_step import traced_q
 from iqrl.core.layers import sparse_kernel, sparse_uniform
 from iqrl.core.preprocessors import Preprocessor, identity, normalise
 from iqrl.envs.base import Task
-from iqrl.methods.base import BoundedSettings, Method, Span, bounded_step, convolutions, q_learner, q_network
+from iqrl.methods.base import BoundedSettings, Method, Span, bounded_step, encoder_before_layers, q_learner, q_network
 from iqrl.methods.rainbow import DistributionSettings, c51_loss, support_of
 from iqrl.settings import Run, Settings, setting
 
@@ -41,7 +41,7 @@ def stream_preprocessor(run: Run, task: Task) -> Preprocessor:
 
 
 def sparse_start(run: Run, task: Task) -> dict[str, Any]:
-    encoder = convolutions(run, task, sparse_kernel(run.sparse_init))
+    encoder = encoder_before_layers(run, task, sparse_kernel(run.sparse_init))
     return {"initialiser": sparse_uniform(run.sparse_init), "encoder": encoder}
 
 

@@ -101,6 +101,7 @@ METHODS = (
         paper="Ghiassian et al. 2020",
         build=tcnn,
         settings=(TileSettings,),
+        fixed={"network": ""},
         presets={"paper": BASELINES},
         observations="vectors",
     ),

@@ -92,7 +92,7 @@ class RunStore:
         if not texts or not is_provenance(content):
             raise BadInput(f"{file} cannot be read as a run, and was left alone (its id, versions or timing are none).")
         sweep(path)
-        trust_marked(content.get("mark"), run.task, run.method)
+        trust_marked(content.get("mark"), *run.names)
         return cls(path, run, content)
 
     @classmethod
@@ -110,7 +110,7 @@ class RunStore:
         sweep(path)
         if path.is_file() or (path.is_dir() and any(path.iterdir())):
             raise BadInput(f"{path} exists and is not a run; choose another directory.")
-        mark = mark_of(run.task, run.method)
+        mark = mark_of(*run.names)
         info = {"config": run.to_dict(), "id": run.identity} | ({"mark": mark} if mark else {}) | provenance()
         store = cls(path, run, info)
         make_directories(path)

@@ -41,7 +41,7 @@ from iqrl.errors import BadInput, PackagesMissing, shown, unknown
 from iqrl.experiments.study.analyses import ANALYSES
 from iqrl.files import read_text
 from iqrl.make_run import check_names, groups_for, read_run, resolve_names
-from iqrl.plugins import Untrusted, is_plugin
+from iqrl.plugins import Untrusted, is_plugin, module_form
 from iqrl.settings import Run, settings_of, types_of
 
 KEYS = ("title", "about", "charts", "analyses", "beside", "settings", "runs")
@@ -115,9 +115,10 @@ class Study:
 
     @property
     def plugins(self) -> list[str]:
-        """The tasks and methods that are code of somebody's own."""
+        """The tasks, methods and networks that are code of somebody's own."""
         blocks = (self.content.get("settings", {}), *self.content["runs"])
-        return sorted(name for key in ("task", "method") for name in _named(blocks, key) if is_plugin(name))
+        names = (module_form(name) for key in ("task", "method", "network") for name in _named(blocks, key))
+        return sorted(filter(is_plugin, names))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Study:
         """The same study with these settings in every run; an axis of that name is no axis any more."""
