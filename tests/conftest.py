@@ -4,12 +4,14 @@ import dataclasses
 import os
 import tempfile
 
+USER = os.getuid() if hasattr(os, "getuid") else "user"
+
 os.environ.setdefault("MPLBACKEND", "agg")
 # Programs compiled by one test serve the others, and the subprocesses that tests start.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{os.getuid()}")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{USER}")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 # The key by which an installation knows its own directories is not the user's here.
-os.environ.setdefault("XDG_STATE_HOME", tempfile.gettempdir() + f"/iqrl-tests-{os.getuid()}/state")
+os.environ.setdefault("XDG_STATE_HOME", tempfile.gettempdir() + f"/iqrl-tests-{USER}/state")
 # Most of the time here is compilation; programs that run for a second need not be optimised, and XLA's newer emitters
 # take twice as long as those before them.
 XLA_FLAGS = ("backend_optimization_level=0", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1")

@@ -68,6 +68,7 @@ CASES = {
     "fta": ("CartPole-v0", "dqn", {"features": "fta", "bins": 4}),
     "elephant": ("CartPole-v0", "dqn", {"features": "elephant"}),
     "tiles": ("CartPole-v0", "tcnn", {}),
+    "tilings": ("CartPole-v0", "tcnn", {"tilings": 3, "tile_inputs": 30}),
     "gates": ("CartPole-v0", "dsom", {"hidden": (4,)}),
     "contexts by the first observation": ("CartPole-v0", "iq-initial-states", {}),
     "contexts by the score": ("CartPole-v0", "iq-game-score", {}),

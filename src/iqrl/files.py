@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import json
@@ -22,11 +21,11 @@ import secrets
 import shutil
 import stat
 from collections.abc import Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iqrl.errors import BadInput
+from iqrl.locks import BINARY, CLOSED_ON_EXEC, DIRECTORY, MOVES_OPEN_FILES, NO_LINKS, NO_WAITING, hold_open, refuse_held
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,8 +55,10 @@ def write_whole(path: Path, *parts: Buffer, keep: Path | None = None) -> None:
         return
     with _scratch(path.parent, directory=False) as (scratch, descriptor):
         for part in parts:
-            _write_all(descriptor, part)
-        os.fsync(descriptor)
+            _write_all(descriptor.number, part)
+        os.fsync(descriptor.number)
+        if not MOVES_OPEN_FILES:
+            descriptor.close()
         if keep is not None and path.exists():
             os.replace(path, keep)
         os.replace(scratch, path)
@@ -81,9 +82,10 @@ def _is_stream(path: Path) -> bool:
 
 def _write_into(path: Path, parts: tuple[Buffer, ...]) -> None:
     # Without O_NONBLOCK a named pipe that nobody reads would wait for ever.
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | NO_WAITING | CLOSED_ON_EXEC | BINARY)
     try:
-        os.set_blocking(descriptor, True)
+        if NO_WAITING:
+            os.set_blocking(descriptor, True)
         for part in parts:
             _write_all(descriptor, part)
     finally:
@@ -96,27 +98,48 @@ def _write_all(descriptor: int, data: Buffer) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+class _Descriptor:
+    """An open file or directory; none where directories cannot be opened."""
+
+    def __init__(self, number: int = -1):
+        self.number = number
+
+    def close(self) -> None:
+        if self.number >= 0:
+            os.close(self.number)
+        self.number = -1
+
+
 @contextlib.contextmanager
-def _scratch(folder: Path, directory: bool) -> Generator[tuple[Path, int]]:
+def _scratch(folder: Path, directory: bool) -> Generator[tuple[Path, _Descriptor]]:
     """A new file or directory beside the place it is meant for, locked while this process lives."""
     while True:
         path = folder / f".iqrl-{secrets.token_hex(8)}.tmp"
-        if directory:
-            path.mkdir()
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        else:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(path, flags, 0o666)
-        with contextlib.suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = _new_directory(path) if directory else _new_file(path)
+        if descriptor.number >= 0:
+            hold_open(descriptor.number)
         if os.path.exists(path):  # else a sweep came between
             break
-        os.close(descriptor)
+        descriptor.close()
     try:
         yield path, descriptor
     finally:
+        if not MOVES_OPEN_FILES:
+            descriptor.close()
         _remove(path)
-        os.close(descriptor)
+        descriptor.close()
+
+
+def _new_file(path: Path) -> _Descriptor:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS | CLOSED_ON_EXEC | BINARY
+    return _Descriptor(os.open(path, flags, 0o666))
+
+
+def _new_directory(path: Path) -> _Descriptor:
+    path.mkdir()
+    if not DIRECTORY:
+        return _Descriptor()
+    return _Descriptor(os.open(path, os.O_RDONLY | DIRECTORY | NO_LINKS | CLOSED_ON_EXEC))
 
 
 @contextlib.contextmanager
@@ -129,6 +152,8 @@ def new_directory(path: Path) -> Generator[Path]:
 
 
 def _sync_directory(path: Path) -> None:
+    if not DIRECTORY:
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # not every file system can
@@ -146,9 +171,13 @@ def sweep(folder: Path) -> None:
 
 
 def _sweep_one(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    """Where directories cannot be locked they are left, and a file that is open cannot be removed."""
+    if not DIRECTORY:
+        path.unlink()
+        return
+    descriptor = os.open(path, os.O_RDONLY | NO_LINKS | NO_WAITING | CLOSED_ON_EXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        refuse_held(descriptor)
         _remove(path)
     finally:
         os.close(descriptor)
@@ -191,7 +220,7 @@ LARGEST_TEXT, LARGEST_TABLE = 1 << 26, 1 << 31
 @contextlib.contextmanager
 def opened(path: Path) -> Generator[int]:
     """A descriptor of a regular file. A named pipe or a device is refused instead of waited for."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | NO_WAITING | CLOSED_ON_EXEC | BINARY)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise BadInput(f"{path} is not a regular file.")
@@ -288,6 +317,8 @@ def _digest(view: memoryview, place: int) -> str:
     if len(view) <= PIECE:
         digests = list(map(leaf, pieces))
     else:
+        from concurrent.futures import ThreadPoolExecutor  # a tenth of the time of iqrl --help
+
         with ThreadPoolExecutor() as pool:  # hashing leaves other threads alone
             digests = list(pool.map(leaf, pieces))
     return hashlib.sha256(b"".join(digests)).hexdigest()

@@ -25,6 +25,7 @@ from typing import Any
 
 from iqrl.errors import BadInput
 from iqrl.files import read_bytes
+from iqrl.locks import BINARY, NO_LINKS
 
 PACKAGE = str(Path(__file__).parent)
 VARIABLE = "IQRL_TRUST"
@@ -160,7 +161,7 @@ def _key() -> bytes:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with contextlib.suppress(FileExistsError):
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS | BINARY, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(secrets.token_bytes(32))
         return read_bytes(path)

@@ -22,7 +22,7 @@ for arguments in (
 ):
     with contextlib.suppress(SystemExit):
         main(arguments.split())
-print("imported:", *{"jax", "optax", "gymnasium", "matplotlib", "rich"} & set(sys.modules))
+print("imported:", *{"jax", "optax", "gymnasium", "matplotlib", "rich", "numpy", "onnx"} & set(sys.modules))
 """
 
 

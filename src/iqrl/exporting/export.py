@@ -13,6 +13,7 @@ from iqrl.exporting.numpy_file import numpy_source
 from iqrl.exporting.program import Program, trace
 from iqrl.exporting.subject import MARK, Subject, subject_of
 from iqrl.files import opened, write_whole, writing
+from iqrl.plugins import in_a_sentence
 from iqrl.training.results import Result
 
 SAMPLES = 256
@@ -158,7 +159,12 @@ def _onnx(subject: Subject, program: Program) -> tuple[bytes, Compute]:
     from iqrl.exporting.onnx_file import onnx_model, runner
 
     content = onnx_model(subject, program)
-    run = runner(content)
+    try:
+        run = runner(content)
+    except BadInput:
+        raise
+    except Exception as error:  # a runtime need not have every operation
+        raise BadInput(f"onnxruntime cannot compute the model ({in_a_sentence(error)}); export to numpy.") from error
 
     def compute(samples: Samples) -> Outputs:
         arrays = samples.arrays(subject)

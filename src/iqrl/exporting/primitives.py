@@ -101,6 +101,21 @@ def _logical(text: str, operation: str) -> Translation:
     return Translation(numpy, onnx)
 
 
+def _unsigned(text: str, operation: str, **attributes: Any) -> Translation:
+    """On the bits of whole numbers from 0."""
+
+    def numpy(step: Step, texts: list[str]) -> str:
+        if step.output.dtype.kind != "u":
+            raise CannotExport(f"the operation {step.primitive} on numbers that may be negative")
+        return text.format(*texts)
+
+    def onnx(graph: Graph, step: Step, names: list[str]) -> str:
+        numpy(step, names)
+        return graph.add(operation, *names, **attributes)
+
+    return Translation(numpy, onnx)
+
+
 def _power(graph: Graph, step: Step, names: list[str]) -> str:
     return graph.add("Pow", names[0], graph.numbers(step.params["y"], step.output.dtype))
 
@@ -180,11 +195,19 @@ def _pad_onnx(graph: Graph, step: Step, names: list[str]) -> str:
 
 def _reduce(text: str, operation: str) -> Translation:
     def onnx(graph: Graph, step: Step, names: list[str]) -> str:
-        whole = graph.cast(names[0], np.dtype(np.int32)) if step.output.dtype == np.bool_ else names[0]
-        found = graph.add(operation, whole, graph.numbers(step.params["axes"]), keepdims=0)
-        return graph.cast(found, step.output.dtype) if step.output.dtype == np.bool_ else found
+        dtype, axes = step.output.dtype, graph.numbers(step.params["axes"])
+        if dtype.kind not in "bu":
+            return graph.add(operation, names[0], axes, keepdims=0)
+        # Runtimes reduce neither of these: in 64 bits, and then what 32 bits would hold of it.
+        found = graph.add(operation, graph.cast(names[0], np.dtype(np.int64)), axes, keepdims=0)
+        return graph.cast(graph.add("Mod", found, graph.numbers(2**32)), dtype)
 
-    return Translation(lambda step, texts: f"{texts[0]}.{text}(axis={_axes(step)})", onnx)
+    def numpy(step: Step, texts: list[str]) -> str:
+        # NumPy would add whole numbers in 64 bits.
+        bits = f", dtype=np.{step.output.dtype}" if text in ("sum", "prod") and step.output.dtype.kind in "iu" else ""
+        return f"{texts[0]}.{text}(axis={_axes(step)}{bits})"
+
+    return Translation(numpy, onnx)
 
 
 def _axes(step: Step) -> str:
@@ -369,12 +392,15 @@ TABLE: dict[str, Translation] = {
     "pow": each("{0} ** {1}", "Pow"),
     "rsqrt": each("1 / np.sqrt({0})", "Sqrt", "Reciprocal"),
     "select_n": Translation(_select_numpy, _select_onnx),
+    "rem": each("np.fmod({0}, {1})", "Mod"),
+    "shift_right_logical": _unsigned("{0} >> {1}", "BitShift", direction="RIGHT"),
     "sign": each("np.sign({0})", "Sign"),
     "sin": each("np.sin({0})", "Sin"),
     "sqrt": each("np.sqrt({0})", "Sqrt"),
     "square": Translation(lambda step, texts: f"np.square({texts[0]})", _square),
     "sub": each("{0} - {1}", "Sub"),
     "tanh": each("np.tanh({0})", "Tanh"),
+    "xor": _unsigned("{0} ^ {1}", "BitwiseXor"),
     # shapes
     "concatenate": Translation(
         lambda step, texts: f"np.concatenate([{', '.join(texts)}], axis={step.params['dimension']})",

@@ -120,7 +120,7 @@ SAME = ("stop_gradient", "copy", "copy_p", "optimization_barrier")
 ELEMENTWISE = (
     "abs", "add", "and", "ceil", "clamp", "convert_element_type", "cos", "div", "eq", "erf", "exp", "expm1", "floor",
     "ge", "gt", "integer_pow", "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "not", "or",
-    "pow", "rsqrt", "select_n", "sign", "sin", "sqrt", "square", "sub", "tanh",
+    "pow", "rem", "rsqrt", "select_n", "shift_right_logical", "sign", "sin", "sqrt", "square", "sub", "tanh", "xor",
 )  # fmt: skip
 """operations for whose inputs sides of length 1 are enough, as NumPy and ONNX have it"""
 

@@ -96,13 +96,21 @@ def _refuse_too_large(driver: Driver) -> None:
             "the run's state is larger than any memory; take fewer seeds or smaller hidden layers."
         ) from error
     needed = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) + batch_bytes(driver)
-    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if 2 * needed > available:  # the state, and room to work on it
+    available = physical_memory()
+    if available and 2 * needed > available:  # the state, and room to work on it
         gigabytes = lambda size: f"{size / 1e9:,.1f} GB"
         raise BadInput(
             f"the run's state takes {gigabytes(needed)} and this machine has {gigabytes(available)} of memory; "
             f"fewer seeds, a smaller buffer_size or batch_size, or smaller hidden layers take less."
         )
+
+
+def physical_memory() -> int:
+    """Bytes; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
 def batch_bytes(driver: Driver) -> int:

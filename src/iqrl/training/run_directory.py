@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import os
 import platform
 import subprocess
@@ -37,6 +36,7 @@ from iqrl.files import (
     write_whole,
     writing,
 )
+from iqrl.locks import locked
 from iqrl.make_run import read_run
 from iqrl.plugins import mark_of, trust_marked
 from iqrl.settings import Following, Run
@@ -310,16 +310,15 @@ def _few(values: list[int]) -> str:
 @contextlib.contextmanager
 def locked_directory(path: Path, otherwise: str) -> Generator[None]:
     """The lock of a directory; a sentence where another process has it."""
-    with writing(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadInput(f"{path} {otherwise}.") from None
+            with writing(path):
+                stack.enter_context(locked(path))
+        except BadInput as error:
+            if isinstance(error.__cause__, BlockingIOError):
+                raise BadInput(f"{path} {otherwise}.") from None
+            raise
         yield
-    finally:
-        os.close(descriptor)
 
 
 def describe(run: Run) -> str:

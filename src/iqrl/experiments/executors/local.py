@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
+import queue
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import IO
 
@@ -28,7 +29,8 @@ class LocalExecutor:
         # More workers than cores share them all: pinning two to one core would leave others idle.
         self.cores: list[int | None] = list(cores[: self.size]) if self.size <= len(cores) else [None] * self.size
         self.logs, self.workers = logs, dict[int, _Worker]()
-        self.selector = selectors.DefaultSelector()
+        self.replies: queue.Queue[tuple[int, str]] = queue.Queue()
+        """slots, and a line of each: what its worker answered, or nothing when it ended"""
 
     @property
     def free(self) -> int:
@@ -38,25 +40,37 @@ class LocalExecutor:
         slot = next(i for i in range(self.size) if i not in self.workers or self.workers[i].unit is None)
         if slot not in self.workers:
             self.workers[slot] = _Worker(self.cores[slot], self.logs / f"worker-{slot}.log")
-            self.selector.register(self.workers[slot].replies, selectors.EVENT_READ, slot)
+            threading.Thread(target=self._listen, args=(slot, self.workers[slot].replies), daemon=True).start()
         self.workers[slot].send(unit)
 
     def wait(self, seconds: float) -> list[Outcome]:
         """The units that ended within this time."""
         ended = []
-        for key, _ in self.selector.select(seconds):
-            worker = self.workers[key.data]
-            unit, reply = worker.unit, worker.replies.readline()
-            error = json.loads(reply).get("error") if reply else self._remove_dead(key.data)
-            worker.unit = None
-            if unit is not None:
-                ended.append(Outcome(unit=unit, error=error))
+        with contextlib.suppress(queue.Empty):
+            ended += self._end(*self.replies.get(timeout=max(seconds, 0)))
+            while True:
+                ended += self._end(*self.replies.get_nowait())
         return ended
+
+    def _listen(self, slot: int, replies: IO[str]) -> None:
+        """Pass on what a worker says. A thread for each: Windows cannot wait for several pipes."""
+        with contextlib.suppress(ValueError):  # closed while reading
+            for line in replies:
+                self.replies.put((slot, line))
+        self.replies.put((slot, ""))
+
+    def _end(self, slot: int, reply: str) -> list[Outcome]:
+        if slot not in self.workers:
+            return []
+        worker = self.workers[slot]
+        unit = worker.unit
+        error = json.loads(reply).get("error") if reply else self._remove_dead(slot)
+        worker.unit = None
+        return [] if unit is None else [Outcome(unit=unit, error=error)]
 
     def _remove_dead(self, slot: int) -> str:
         """How the process ended, in a sentence."""
         worker = self.workers.pop(slot)
-        self.selector.unregister(worker.replies)
         code = worker.close()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return f"its worker process ended {how}; {worker.log} may say why"
@@ -77,7 +91,6 @@ class LocalExecutor:
             worker.process.kill()
             worker.close()
         self.workers.clear()
-        self.selector.close()
 
 
 class _Worker:
@@ -85,9 +98,11 @@ class _Worker:
         command = [sys.executable, "-m", "iqrl.experiments.executors.worker", *([] if core is None else [str(core)])]
         with open(log, "ab") as file:
             # A process group of its own: Ctrl-C reaches the study, which stops its workers.
+            group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # of Windows
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True
-            )
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True,
+                creationflags=group,
+            )  # fmt: skip
         self.log = log
         self.unit: WorkUnit | None = None
         self.requests: IO[str] = self.process.stdin  # ty: ignore[invalid-assignment]

@@ -10,8 +10,6 @@ STUDY/failures.json       runs that failed twice, with the reason
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shutil
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -31,6 +29,7 @@ from iqrl.files import (
     write_json,
     writing,
 )
+from iqrl.locks import is_locked
 from iqrl.make_run import read_run
 from iqrl.plugins import mark_of, trust_marked
 from iqrl.settings import Run
@@ -127,14 +126,7 @@ class StudyDirectory:
     @property
     def is_running(self) -> bool:
         """Whether a process has it locked."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        return is_locked(self.path)
 
     # The runs
 
