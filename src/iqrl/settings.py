@@ -308,7 +308,7 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
             raise BadInput("share_step is for heads that are neither dueling nor noisy.")
 
     def _check_lengths(self) -> None:
-        for name in ("steps", "period", "learning_starts", "target_period"):
+        for name in ("steps", "period", "learning_starts"):
             if getattr(self, name) % self.update_every:
                 raise BadInput(
                     f"{name} is {getattr(self, name)}; it must be a multiple of update_every, {self.update_every}."
@@ -333,9 +333,14 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
             raise BadInput(f"measure_recent is {self.measure_recent}; above 1000 it must be a multiple of 1000.")
 
     @property
+    def steps_between_syncs(self) -> int:
+        """`target_period`, but the target is synced after an update: the next multiple of `update_every`."""
+        return -(-self.target_period // self.update_every) * self.update_every
+
+    @property
     def has_target(self) -> bool:
         """Whether there is a target network: one that followed after every update would be the network itself."""
-        synced_seldom = self.target_period != self.update_every or self.gradient_steps > 1
+        synced_seldom = self.steps_between_syncs != self.update_every or self.gradient_steps > 1
         return synced_seldom or self.target_average > 0
 
     @property

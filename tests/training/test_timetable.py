@@ -62,6 +62,12 @@ def test_every_mth_update_is_measured(times):
         assert times.measures(step) == (number % times.measure_every == 0)
 
 
+def test_a_sync_waits_for_the_next_update():
+    times = timetable_of(resolve("CartPole-v0", "dqn", steps=8000, target_period=10, update_every=4), syncs=True)
+    assert [done for done in range(1, 40) if times.syncs_after(done)] == [12, 24, 36]
+    assert not resolve("CartPole-v0", "dqn", steps=8000, target_period=3, update_every=4).has_target
+
+
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("steps", [60, 100, 113])
 def test_periods_end_at_multiples_and_at_the_last_step(times, steps):

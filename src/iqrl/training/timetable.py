@@ -98,7 +98,7 @@ def timetable_of(run: Run, syncs: bool) -> Timetable:
         learning_starts=run.learning_starts,
         update_every=run.update_every,
         gradient_steps=run.gradient_steps,
-        target_period=run.target_period,
+        target_period=run.steps_between_syncs,
         syncs=syncs,
         period=run.period,
         measure_every=run.measure_every,
