@@ -16,6 +16,8 @@ os.environ.setdefault("XDG_STATE_HOME", tempfile.gettempdir() + f"/iqrl-tests-{U
 # take twice as long as those before them.
 XLA_FLAGS = ("backend_optimization_level=0", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1")
 os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in XLA_FLAGS))
+# Two workers share two cores.
+os.environ.setdefault("IQRL_CORES", "1")
 # Nor need they say of every operation which lines it comes from.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 

@@ -65,5 +65,9 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def add_cores(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cores", type=whole, help="cores that the seeds are spread over (default: all)")
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, gpu or tpu (default: the best that JAX finds)")

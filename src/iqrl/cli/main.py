@@ -196,6 +196,10 @@ def run(options: argparse.Namespace) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     trust(getattr(options, "trust", ()))
+    if getattr(options, "cores", None) is not None:
+        from iqrl.training.cores import choose_cores
+
+        choose_cores(options.cores)
     if getattr(options, "device", None):
         from iqrl.training.devices import choose_device
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iqrl.cli.flags import add_device, add_json, add_run, add_runs, add_trust, decimal, file_path, whole
+from iqrl.cli.flags import add_cores, add_device, add_json, add_run, add_runs, add_trust, decimal, file_path, whole
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import add_settings, read_request
 from iqrl.settings import Following, settings_of
@@ -46,6 +46,7 @@ def add_train(commands: Any, groups: Iterable[type]) -> None:
     parser.add_argument("--out", type=file_path, help="directory of the run (default: runs/TASK-METHOD-N…)")
     add_json(parser, "the summary")
     add_settings(parser, (*groups, Following))
+    add_cores(parser)
     add_device(parser)
 
 
@@ -76,6 +77,7 @@ def add_resume(commands: Any) -> None:
     parser.add_argument("--steps", type=whole, help="train to this step instead of the run's last one")
     add_json(parser, "the summary")
     add_settings(parser, (Following,))
+    add_cores(parser)
     add_device(parser)
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import jax
 import numpy as np
 
 from iqrl.training.compiled import Driver
+from iqrl.training.cores import Groups, InGroups, groups_of
 from iqrl.training.devices import give_memory_back, keep_working_memory, use_chosen_device
 from iqrl.training.hosted import HostedDriver, HostedProgram, Part, Parts
 from iqrl.training.states import Period, TrainState
@@ -53,37 +55,58 @@ COMPILER_OPTIONS: dict[str, str | bool] = {
 class Program(NamedTuple):
     """A driver ready to run."""
 
-    init: Callable[[], TrainState]
-    advance: Callable[..., tuple[TrainState, Period | None]]
+    init: Callable[[], Any]
+    advance: Callable[..., tuple[Any, Period | None]]
     """(state, stop, paused) -> state at `stop` and the period that ends there, or where it was paused, and nothing"""
     seconds: float
     """that compiling took"""
     snapshot: Callable[[], dict[str, np.ndarray]] = dict
     """the state of external environments"""
-    restore: Callable[[TrainState, Mapping[str, np.ndarray]], TrainState] = lambda state, snapshot: state
+    restore: Callable[[TrainState, Mapping[str, np.ndarray]], Any] = lambda state, snapshot: state
     """the state with the environments where they were"""
+    step: Callable[[Any], int] = lambda state: int(state.step)
+    whole: Callable[[Any], TrainState] = lambda state: state
+    """the state of all seeds, from what `init`, `restore` and `advance` give"""
 
 
 def compile_driver(driver: Driver) -> Program:
     use_chosen_device()
     enable_cache()
-    compile_kind = compile_hosted if driver.task.external else compile_whole
-    return compile_kind(driver)
+    if driver.task.external:
+        return compile_hosted(driver)
+    return compile_in_groups(driver, groups_of(driver.run.seeds, one_by_one=driver.task.image is not None))
 
 
-def compile_whole(driver: Driver) -> Program:
-    """One program for a whole period."""
+def compile_together(driver: Driver) -> Program:
+    """All seeds in one program."""
+    seeds = driver.run.seeds
+    return compile_in_groups(driver, Groups(size=seeds, places=(np.arange(seeds),), counts=(seeds,)))
+
+
+def compile_in_groups(driver: Driver, groups: Groups) -> Program:
+    """A program for a whole period of some of the seeds; each core has its own seeds."""
     started = time.perf_counter()
     init = jax.jit(driver.init).lower().compile(COMPILER_OPTIONS)
-    like = jax.eval_shape(driver.init)
-    step = jax.ShapeDtypeStruct((), jax.numpy.int32)
-    advance = jax.jit(driver.advance, donate_argnums=0).lower(like, step).compile(COMPILER_OPTIONS)
+    of_group = compile_advance(replace(driver, run=replace(driver.run, seeds=groups.size)))
     give_memory_back()
+    seconds = time.perf_counter() - started
+    if len(groups.places) == 1:
+        advance = lambda state, stop, paused=None: of_group(state, stop)
+        return Program(init=init, advance=advance, seconds=seconds)
+    shared = InGroups(groups, of_group)
     return Program(
-        init=init,
-        advance=lambda state, stop, paused=None: advance(state, stop),
-        seconds=time.perf_counter() - started,
+        init=lambda: shared.split(init()),
+        advance=lambda state, stop, paused=None: shared.advance(state, stop),
+        seconds=seconds,
+        restore=lambda state, snapshot: shared.split(state),
+        step=lambda parts: int(parts.states[0].step),
+        whole=shared.join,
     )
+
+
+def compile_advance(driver: Driver) -> Callable[..., tuple[TrainState, Period]]:
+    like, step = jax.eval_shape(driver.init), jax.ShapeDtypeStruct((), jax.numpy.int32)
+    return jax.jit(driver.advance, donate_argnums=0).lower(like, step).compile(COMPILER_OPTIONS)
 
 
 def compile_hosted(driver: Any) -> Program:

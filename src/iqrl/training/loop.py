@@ -25,6 +25,7 @@ from iqrl.plugins import in_a_sentence
 from iqrl.settings import Run
 from iqrl.training.compilation import Program, compile_driver
 from iqrl.training.compiled import Driver
+from iqrl.training.cores import compute_on_one_core
 from iqrl.training.devices import compute_in_the_calling_thread
 from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
@@ -69,6 +70,8 @@ def driver_of(run: Run) -> Driver:
     """The run's driver. Whatever is wrong with the run is reported here, before anything is compiled or written."""
     compute_in_the_calling_thread()
     task = make_task(run)
+    if not (task.external and task.image):  # whose products are large enough to be shared by all cores
+        compute_on_one_core()
     agent = build_agent(run, task)
     kind = HostedDriver if task.external else Driver
     driver = kind(run=run, task=task, agent=agent, meter=build_meter(run, task, agent))
@@ -174,12 +177,12 @@ class Session:
     def _continued(self, display: Display, follow: Follow | None) -> _Loop:
         metrics = self.metrics
         if self._loop is not None:
-            program, state = self._loop.program, self._loop.state
+            program, held = self._loop.program, self._loop.held
         else:
             program, saved = compile_driver(self.driver), self._saved
-            state = program.restore(saved.state, saved.environments) if saved else program.init()
+            held = program.restore(saved.state, saved.environments) if saved else program.init()
             self._saved = None
-        return _Loop(self, metrics, state, display, program, follow)
+        return _Loop(self, metrics, held, display, program, follow)
 
     def change(self, run: Run) -> None:
         """Go on with other settings, which leave the state its form; raises BadInput where they do not."""
@@ -219,7 +222,9 @@ class Session:
 
     @property
     def step(self) -> int:
-        return 0 if self.state is None else int(self.state.step)
+        if self._loop is not None:
+            return self._loop.step
+        return int(self._saved.state.step) if self._saved else 0
 
     def snapshot(self) -> Mapping[str, np.ndarray]:
         """The state of external environments."""
@@ -241,7 +246,7 @@ class _Loop:
         self,
         session: Session,
         metrics: pl.DataFrame,
-        state: TrainState,
+        held: Any,
         display: Display,
         program: Program,
         follow: Follow | None,
@@ -250,10 +255,20 @@ class _Loop:
         self.store, self.display, self.program, self.follow = session.store, display, program, follow
         self.began = int(metrics["step"][-1]) if metrics.height else 0
         self.stopped = ""
-        self._metrics, self._periods, self.state = metrics, list[tuple[int, Period, Report]](), state
-        self.step = int(state.step)
+        self._metrics, self._periods = metrics, list[tuple[int, Period, Report]]()
+        self.held, self._whole, self.step = held, None, program.step(held)
         self.trained, self.seconds = 0, 0.0
         self.saved_at, self.saved_step, self.saving = time.monotonic(), self.step, 0.0
+
+    @property
+    def state(self) -> TrainState:
+        """Of all seeds, from what the program holds."""
+        if self._whole is None:
+            self._whole = self.program.whole(self.held)
+        return self._whole
+
+    def finite_seeds(self) -> np.ndarray:
+        return jax.device_get(all_finite(self.agent.parameters(self.state.agent)))
 
     @property
     def steps_per_second(self) -> float:
@@ -299,18 +314,18 @@ class _Loop:
         started = time.perf_counter()
         try:
             paused = lambda: interruption.asked or self.due
-            state, period = self.program.advance(self.state, np.int32(stop), paused)
-            state, period = jax.block_until_ready(state), jax.device_get(period)
+            held, period = self.program.advance(self.held, np.int32(stop), paused)
+            held, period = jax.block_until_ready(held), jax.device_get(period)
         except jax.errors.JaxRuntimeError as error:  # out of memory, above all
             raise RunFailed(f"the compiled program failed: {str(error).splitlines()[0].rstrip('.')}.") from error
         except RunFailed as error:  # in an environment
             raise RunFailed(f"{str(error).rstrip('.')}; {self.kept}.") from error
         self.seconds += time.perf_counter() - started
-        # From here on `self.state` is the new one: the old one's memory was given to it.
-        self.state, previous, self.step = state, self.step, int(state.step)
+        # From here on `self.held` is the new one: the old one's memory was given to it.
+        previous, self.step = self.step, self.program.step(held)
+        self.held, self._whole = held, None
         self.trained += self.step - previous
-        parameters = self.agent.parameters(state.agent)
-        self.refuse_infinities(jax.device_get(all_finite(parameters)) if period is None else period.finite)
+        self.refuse_infinities(self.finite_seeds() if period is None else period.finite)
         report = self.agent.report(self.step)
         if period is not None:
             self._periods.append((stop, period, report))

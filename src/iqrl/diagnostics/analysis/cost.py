@@ -25,7 +25,7 @@ from iqrl.diagnostics.analysis.flops import count_pieces, run_flops
 from iqrl.diagnostics.interference.meter import NOTHING_MEASURED
 from iqrl.errors import BadInput
 from iqrl.settings import Run
-from iqrl.training.compilation import COMPILER_OPTIONS, compile_driver
+from iqrl.training.compilation import COMPILER_OPTIONS, compile_together
 from iqrl.training.compiled import Driver, Loop, Uniforms
 from iqrl.training.loop import driver_of
 from iqrl.training.run_directory import RunStore, describe
@@ -48,12 +48,12 @@ def split_wallclock(driver: Driver) -> dict[str, float]:
     The environment includes the driver's own work, statistics and random numbers; learning includes the syncs.
     """
     plain = dataclasses.replace(driver, meter=NOTHING_MEASURED)
-    init, advance, *_ = compile_driver(plain)
+    init, advance, *_ = compile_together(plain)
     programs = compile_partial_programs(plain) | {"learning": advance}
     clock = Clock(driver.run.update_every, _warm_up(plain, init, advance, programs["storing_and_clustering"]))
     clocks = dict.fromkeys(programs, clock)
     if driver.meter is not NOTHING_MEASURED:  # its state is another, so it needs a clock of its own
-        init, programs["measuring"], *_ = compile_driver(driver)
+        init, programs["measuring"], *_ = compile_together(driver)
         state, _ = programs["measuring"](init(), np.int32(driver.run.learning_starts))
         clocks["measuring"] = Clock(driver.run.update_every, state)
     trial = clock.seconds_per_step(advance, STEPS // 20)

@@ -1,0 +1,111 @@
+"""Seeds on several cores: they are divided into groups, and threads advance the groups by one compiled program.
+
+Seeds share nothing but the step. The groups are of one size, so the program is compiled once; where the seeds do not
+fill the last group, its last seed is computed several times and counted once. The groups do not depend on the number of
+cores, so a seed has the same bits on all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from iqrl.errors import BadInput
+from iqrl.training.devices import platform
+from iqrl.training.states import Period, TrainState
+
+VARIABLE = "IQRL_CORES"
+"""how many to use; tells processes that are started from here, too"""
+TOGETHER = 5
+"""seeds at most in one program: more make a step no cheaper, and leave fewer groups to share"""
+
+
+def choose_cores(count: int) -> None:
+    if count < 1:
+        raise BadInput(f"cores is {count}; it must be at least 1.")
+    os.environ[VARIABLE] = str(count)
+
+
+def available_cores() -> int:
+    """Those that were chosen, or all that this process may use."""
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen.isdigit() and int(chosen):
+        return int(chosen)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # where processes are not bound to cores
+        return os.cpu_count() or 1
+
+
+def compute_on_one_core() -> None:
+    """XLA would hand parts of a small program from thread to thread, which takes longer than to compute them. It reads
+    this when it is used first in a process; later it does nothing."""
+    os.environ.setdefault("NPROC", "1")
+
+
+class Groups(NamedTuple):
+    """Which seeds are computed together."""
+
+    size: int
+    places: tuple[np.ndarray, ...]
+    """[size] of each group: numbers of seeds; in the last group the last one may stand several times"""
+    counts: tuple[int, ...]
+    """of each group: how many of them count"""
+
+
+def groups_of(seeds: int, one_by_one: bool) -> Groups:
+    """Groups of one size, the same on every machine: a program of another number of seeds may round in another way.
+
+    `one_by_one`: the program of many seeds is that of one, in a loop.
+
+    >>> groups_of(7, one_by_one=False).places
+    (array([0, 1, 2, 3]), array([4, 5, 6, 6]))
+    >>> groups_of(5, one_by_one=False).counts
+    (5,)
+    """
+    size = 1 if one_by_one else -(-seeds // -(-seeds // TOGETHER))
+    begins = range(0, seeds, size)
+    places = tuple(np.minimum(np.arange(begin, begin + size), seeds - 1) for begin in begins)
+    return Groups(size=size, places=places, counts=tuple(min(size, seeds - begin) for begin in begins))
+
+
+class Parts(NamedTuple):
+    """The state of a run in groups of seeds."""
+
+    states: tuple[TrainState, ...]
+
+
+class InGroups:
+    """A program of one group, for all of them."""
+
+    def __init__(self, groups: Groups, advance: Callable[[TrainState, Any], tuple[TrainState, Period]]):
+        self.groups, self._advance = groups, advance
+        cores = available_cores() if platform() == "cpu" else 1
+        self._threads = ThreadPoolExecutor(min(cores, len(groups.places)), thread_name_prefix="seeds")
+
+    def split(self, whole: TrainState) -> Parts:
+        take = lambda leaf, places: jax.numpy.asarray(np.asarray(leaf)[places])
+        step = lambda: jax.numpy.array(whole.step)  # each group's is given to its program
+        of_group = lambda places: TrainState(step(), *jax.tree.map(lambda leaf: take(leaf, places), tuple(whole[1:])))
+        return Parts(tuple(map(of_group, self.groups.places)))
+
+    def join(self, parts: Parts) -> TrainState:
+        return TrainState(parts.states[0].step, *self._joined([tuple(state[1:]) for state in parts.states]))
+
+    def advance(self, parts: Parts, stop: Any) -> tuple[Parts, Period]:
+        done = list(self._threads.map(lambda state: jax.block_until_ready(self._advance(state, stop)), parts.states))
+        states, periods = zip(*done, strict=True)
+        return Parts(states), self._joined(periods)
+
+    def _joined(self, of_groups: Sequence[Any]) -> Any:
+        """Arrays over all seeds, from those over the seeds of each group."""
+        counts = self.groups.counts
+        join = lambda *leaves: np.concatenate(
+            [np.asarray(leaf)[:count] for leaf, count in zip(leaves, counts, strict=True)]
+        )
+        return jax.tree.map(join, *of_groups)
