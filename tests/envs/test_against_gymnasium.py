@@ -37,55 +37,66 @@ def state_of(env):
     state = np.array(env.unwrapped.state, np.float64)
     if env.spec.id.startswith("Pendulum"):
         state[0] = (state[0] + np.pi) % (2 * np.pi) - np.pi
-    return jnp.asarray(state, jnp.float32)
+    return state.astype(np.float32)
+
+
+def steps_of(task, env, rng, episode, longest):
+    """An episode in Gymnasium: of each step the state, what was seen, the action and what came of it."""
+    obs, _ = env.reset(seed=episode)
+    steps, over = [], False
+    while not over and len(steps) < longest:
+        state, action = state_of(env), policy(task, obs, rng, episode)
+        after, reward, terminated, truncated, _ = env.step(action)
+        steps.append((state, obs, action, after, reward, terminated, truncated))
+        obs, over = after, terminated or truncated
+    return steps
+
+
+def together(steps):
+    """One array for each part of the steps."""
+    return [np.array(part) for part in zip(*steps, strict=True)]
 
 
 @pytest.mark.parametrize("name", IN_GYMNASIUM)
 def test_steps_like_gymnasium(name):
     task = make_task(resolve(name, "dqn"))
     env = task.gymnasium(task.time_limit)
-    step, observe = jax.jit(task.step), jax.jit(task.observe)
-    rng, ends = np.random.default_rng(0), {"terminated": 0, "truncated": 0}
+    rng, steps = np.random.default_rng(0), []
     assert env.action_space.n == task.actions
     assert env.observation_space.shape == (len(task.low),)
     for episode in range(EPISODES[name]):
-        obs, _ = env.reset(seed=episode)
-        length, over = 0, False
-        while not over:
-            state = state_of(env)
-            np.testing.assert_allclose(observe(state), obs, atol=1e-6)
-            action = policy(task, obs, rng, episode)
-            state, reward, terminated = step(state, action, env_inputs())
-            obs, expected_reward, expected_end, truncated, _ = env.step(action)
-            length += 1
-            tolerance = TOLERANCE.get(name, 2e-6)
-            np.testing.assert_allclose(observe(state), obs, atol=tolerance, rtol=tolerance)
-            np.testing.assert_allclose(reward, expected_reward, rtol=1e-5, atol=1e-5)
-            assert bool(terminated) == expected_end
-            assert (length >= task.time_limit) == truncated
-            over = expected_end or truncated
-            ends["terminated"] += expected_end
-            ends["truncated"] += truncated
-    expected = {"CartPole-v0": 2, "CartPole-v1": 2, "MountainCar-v0": 2}.get(name, 1)
-    assert sum(count > 0 for count in ends.values()) >= expected, ends
+        played = steps_of(task, env, rng, episode, longest=np.inf)
+        truncated = [step[-1] for step in played]
+        assert truncated == [number >= task.time_limit for number in range(1, len(played) + 1)]
+        steps += played
+    states, seen, actions, seen_after, rewards, terminated, truncated = together(steps)
+    observe, no_uniforms = jax.jit(jax.vmap(task.observe)), env_inputs()
+    after, reward, end = jax.jit(jax.vmap(lambda *given: task.step(*given, no_uniforms)))(states, np.int32(actions))
+    tolerance = TOLERANCE.get(name, 2e-6)
+    np.testing.assert_allclose(observe(states), seen, atol=1e-6)
+    np.testing.assert_allclose(observe(after), seen_after, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(reward, rewards, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(end, terminated)
+    kinds = {"CartPole-v0": 2, "CartPole-v1": 2, "MountainCar-v0": 2}.get(name, 1)
+    assert int(terminated.any()) + int(truncated.any()) >= kinds
 
 
 @pytest.mark.parametrize("name", IN_GYMNASIUM)
 def test_free_running_trajectory_stays_with_gymnasium(name):
-    """Without correction: the first 30 steps of ten episodes."""
+    """Without correction: the first 30 steps of ten episodes of random actions."""
     task = make_task(resolve(name, "dqn"))
     env = task.gymnasium(task.time_limit)
-    rng = np.random.default_rng(1)
-    for episode in range(10):
-        env.reset(seed=episode)
-        state = state_of(env)
-        for _ in range(30):
-            action = int(rng.integers(task.actions))
-            state, _, _ = task.step(state, jnp.int32(action), env_inputs())
-            obs, _, terminated, truncated, _ = env.step(action)
-            np.testing.assert_allclose(task.observe(state), obs, atol=1e-3, rtol=1e-3)
-            if terminated or truncated:
-                break
+    rng, no_uniforms = np.random.default_rng(1), env_inputs()
+
+    def move(state, action):
+        state = task.step(state, action, no_uniforms)[0]
+        return state, task.observe(state)
+
+    run = jax.jit(lambda state, actions: jax.lax.scan(move, state, actions)[1])
+    for episode in range(0, 20, 2):
+        states, _, actions, seen_after, *_ = together(steps_of(task, env, rng, episode, longest=30))
+        found = run(states[0], np.int32(np.pad(actions, (0, 30 - len(actions)))))
+        np.testing.assert_allclose(found[: len(actions)], seen_after, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", IN_GYMNASIUM)

@@ -7,8 +7,10 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
+from untrained_runs import untrained
 
 import iqrl
+from iqrl.envs.episodes import Environments
 from iqrl.envs.external import task_of_environment
 from iqrl.envs.random_policy import random_inputs
 from iqrl.envs.registry import make_task
@@ -198,21 +200,29 @@ def test_methods_say_what_they_are_not_for(method, task, words):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("Broken", "gave an observation that is not finite, in episode 1 of seed 0 after 4 steps"),
-        ("Growing", "gave an observation of shape (3,), but its space has (2,), in episode 1 of seed 0 after 6 steps"),
-        ("Unrewarding", "gave a reward that is not finite, in episode 1 of seed 0 after 7 steps"),
-        ("Raising", "the cable came out, in episode 2 of seed 0 after 3 steps"),
+        (Broken, "gave an observation that is not finite, in episode 1 of seed 0 after 4 steps"),
+        (Growing, "gave an observation of shape (3,), but its space has (2,), in episode 1 of seed 0 after 6 steps"),
+        (Unrewarding, "gave a reward that is not finite, in episode 1 of seed 0 after 7 steps"),
+        (Raising, "the cable came out, in episode 2 of seed 0 after 3 steps"),
     ],
 )
-def test_an_environment_that_fails_ends_the_run_with_where(tmp_path, kind, words):
+def test_an_environment_that_fails_is_named_with_where(kind, words):
+    environments = Environments(task_of_environment("line", kind(), lambda seed: kind()), seed=0, seeds=1)
+    environments.begin()
     with pytest.raises(iqrl.RunFailed) as failed:
-        iqrl.train(f"{HERE}:{kind}", "dqn", steps=2000, seeds=1, out=tmp_path / "run")
+        all(environments.step(np.zeros(1, int)) for _ in range(20))
     assert words in str(failed.value)
+
+
+def test_an_environment_that_fails_ends_the_run(tmp_path):
+    with pytest.raises(iqrl.RunFailed) as failed:
+        iqrl.train(f"{HERE}:Raising", "dqn", steps=2000, seeds=1, out=tmp_path / "run")
+    assert "the cable came out, in episode 2 of seed 0 after 3 steps" in str(failed.value)
     assert str(failed.value).endswith("; nothing was saved.")
 
 
 def test_an_environment_that_fails_in_evaluation_is_named():
-    result = iqrl.train(f"{HERE}:a_line", "dqn", steps=100, seeds=1, learning_starts=50)
+    result = untrained("dqn", task_of_environment("line", Line(), lambda seed: Line()))
     broken = dataclasses.replace(result, task=task_of_environment("broken", Line(), lambda seed: FailingStep()))
     with pytest.raises(iqrl.RunFailed, match="an episode of broken that began with seed 4 failed with OSError"):
         iqrl.evaluate(broken, episodes=1, seed=4)
@@ -250,12 +260,12 @@ def test_an_environment_can_be_named_in_several_ways(monkeypatch):
     with pytest.raises(iqrl.BadInput, match="or classes and functions of your own, not int objects"):
         iqrl.resolve(3, "dqn")
     monkeypatch.setattr(sys.modules["__main__"], "MyLine", Line, raising=False)
-    assert iqrl.train("__main__:MyLine", "dqn", steps=20, seeds=1, learning_starts=10).run.identity
+    assert make_task(iqrl.resolve("__main__:MyLine", "dqn")).external(0).unwrapped.reset(seed=0)[0].shape == (2,)
 
 
 def test_grey_pictures_are_seen_in_stacks():
-    settings = {"steps": 60, "learning_starts": 20, "buffer_size": 50, "hidden": (8,)}
-    result = iqrl.train(f"{HERE}:Grey", "dqn", frame_stack=3, **settings)
+    task = make_task(iqrl.resolve(f"{HERE}:Grey", "dqn", frame_stack=3))
+    result = untrained("dqn", task, seeds=1, buffer_size=50, hidden=(8,))
     assert result.task.image == (12, 12, 1, 3, 255.0)
     env = result.task.external(0)
     env.reset(seed=0)
@@ -269,19 +279,15 @@ def test_grey_pictures_are_seen_in_stacks():
     assert iqrl.evaluate(result, episodes=1).shape == (1, 1)
 
 
-def test_an_environment_of_ones_own_trains_and_is_evaluated():
-    result = iqrl.train(f"{HERE}:Line", "iq", steps=400, seeds=2, learning_starts=100)
-    assert result.returns.shape[0] == 2
+def test_an_environment_of_ones_own_trains_can_be_measured_and_is_evaluated():
+    settings = {"steps": 300, "seeds": 2, "learning_starts": 100, "period": 100}
+    result = iqrl.train(f"{HERE}:Line", "dqn", **settings)
+    assert result.returns.shape == (2, 3)
     assert np.isfinite(result.returns).any()
     assert iqrl.evaluate(result, episodes=2).shape == (2, 2)
-
-
-def test_a_hosted_run_can_be_measured():
-    settings = {"steps": 600, "seeds": 2, "learning_starts": 100, "period": 200, "measure_every": 10}
-    result = iqrl.train(f"{HERE}:Line", "iq", **settings, measure_recent=1000)
-    assert result.metrics["aei"].is_not_null().any()
-    plain = iqrl.train(f"{HERE}:Line", "iq", **settings | {"measure_every": 0})
-    np.testing.assert_array_equal(result.returns, plain.returns)
+    measured = iqrl.train(f"{HERE}:Line", "dqn", **settings, measure_every=10, measure_recent=300)
+    assert measured.metrics["aei"].is_not_null().any()
+    np.testing.assert_array_equal(measured.returns, result.returns)
 
 
 def test_inputs_of_a_hosted_task_are_those_of_whole_episodes():

@@ -25,7 +25,10 @@ def small(method="dqn", **settings):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    return cost.cost_report(RunStore.create(tmp_path_factory.mktemp("run"), small(measure_every=50)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "STEPS", 400)
+        patch.setattr(cost, "ROUNDS", 2)
+        return cost.cost_report(RunStore.create(tmp_path_factory.mktemp("run"), small(measure_every=50)))
 
 
 def float32(*shape):
