@@ -9,7 +9,6 @@ import pytest
 from records import act_uniforms, assert_same, context_inputs, learn_uniforms, leaves, step, without_cache
 
 from iqrl.core.losses import Regulariser
-from iqrl.core.networks import select_head
 from iqrl.core.replay.ring import ring_replay
 from iqrl.core.replay.sampling import uniform
 from iqrl.core.replay.sum_tree import empty_tree, with_weights
@@ -45,19 +44,28 @@ def test_acting_uses_the_head_of_the_states_context():
     # Each head prefers another action than the next; the greedy action shows which head was read.
     bias = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
     state.params["heads"]["b"] = bias
-    for obs in jax.random.normal(jax.random.key(1), (20, 4)):
-        choice = agent.act(state, context_inputs(obs), jnp.int32(0), act_uniforms(agent, 0.5))
-        assert int(choice.context) == int(agent.contexts.assign(state.contexts, context_inputs(obs)))
-        assert int(choice.action) == int(jnp.argmax(select_head(bias, choice.context)))
-        assert int(choice.action) == int(agent.policy(state, context_inputs(obs)))
-        assert bool(choice.greedy)
+
+    @jax.jit
+    @jax.vmap
+    def choose(obs):
+        now = context_inputs(obs)
+        choice = agent.act(state, now, jnp.int32(0), act_uniforms(agent, 0.5))
+        return choice, agent.contexts.assign(state.contexts, now), agent.policy(state, now)
+
+    choice, contexts, greedy = choose(jax.random.normal(jax.random.key(1), (20, 4)))
+    np.testing.assert_array_equal(choice.context, contexts)
+    np.testing.assert_array_equal(choice.action, np.argmax(np.asarray(bias)[contexts], axis=1))
+    np.testing.assert_array_equal(choice.action, greedy)
+    assert np.asarray(choice.greedy).all()
+    assert len(set(np.asarray(contexts).tolist())) > 1
 
 
 def test_random_actions_cover_all_actions_at_rate_epsilon():
     agent = agent_of("Acrobot-v1", epsilon_start=0.5, epsilon_final=0.5)
     state, now = agent.init(jax.random.key(0)), context_inputs(jnp.ones(6))
     uniforms = jax.random.uniform(jax.random.key(1), (6000, 2))
-    actions = jax.vmap(lambda row: agent.act(state, now, jnp.int32(0), act_uniforms(agent, row)).action)(uniforms)
+    act = jax.vmap(lambda row: agent.act(state, now, jnp.int32(0), act_uniforms(agent, row)).action)
+    actions = jax.jit(act)(uniforms)
     shares = np.sort(np.bincount(np.asarray(actions), minlength=3) / 6000)
     np.testing.assert_allclose(shares, [0.5 / 3, 0.5 / 3, 0.5 + 0.5 / 3], atol=0.02)
 
@@ -66,11 +74,17 @@ def test_noise_is_in_what_is_done_and_the_target_has_its_own():
     agent = agent_of(method="dqn", noisy=True, epsilon_start=0.0, epsilon_final=0.0, buffer_size=50)
     state, now = agent.init(jax.random.key(0)), context_inputs(jnp.zeros(4))
     noise = jax.random.uniform(jax.random.key(1), (40, 2 + agent.network.num_uniforms))
-    assert {int(agent.act(state, now, jnp.int32(0), act_uniforms(agent, row)).action) for row in noise} == {0, 1}
+    act = jax.vmap(lambda row: agent.act(state, now, jnp.int32(0), act_uniforms(agent, row)).action)
+    assert set(np.asarray(jax.jit(act)(noise)).tolist()) == {0, 1}
     random = learn_uniforms(agent)
-    batch = agent.replay.sample(state.replay, jnp.int32(49), random.sample)
-    inputs = agent.loss_inputs(state.params, state, batch, random)
-    assert np.abs(inputs.online_t.q - inputs.target_t.q).max() > 0.01
+
+    @jax.jit
+    def both_networks():
+        batch = agent.replay.sample(state.replay, jnp.int32(49), random.sample)
+        inputs = agent.loss_inputs(state.params, state, batch, random)
+        return inputs.online_t.q, inputs.target_t.q
+
+    assert np.abs(np.subtract(*both_networks())).max() > 0.01
 
 
 # Lines 4 to 6: observe
@@ -108,9 +122,9 @@ def test_labels_of_the_warm_start_replace_those_before_it(small_run, final_state
     agent = build_agent(run, make_task(run))
     rows = np.asarray(state.agent.replay.rows[0])[:200]
     division = jax.tree.map(lambda leaf: leaf[0], state.agent.contexts)
-    labels = [int(agent.contexts.assign(division, context_inputs(jnp.asarray(row[:4])))) for row in rows]
+    labels = jax.jit(jax.vmap(lambda obs: agent.contexts.assign(division, context_inputs(obs))))(rows[:, :4])
     np.testing.assert_array_equal(rows[:, LABELS.start], labels)
-    assert len(set(labels)) == 3
+    assert len(set(np.asarray(labels).tolist())) == 3
 
 
 # Line 7: learn
@@ -155,12 +169,17 @@ def test_priorities_count_in_an_update_and_are_renewed_by_it():
     sampler = state.replay.sampler._replace(tree=with_weights(empty_tree(8), jnp.arange(8), jnp.arange(1.0, 9.0)))
     state = state._replace(replay=state.replay._replace(sampler=sampler))
     t, random = jnp.int32(7), learn_uniforms(agent, [0.1, 0.5, 0.3, 0.9])
-    batch = agent.replay.sample(state.replay, t, random.sample)
-    total, (_, _, each) = agent.loss(state.params, state, batch, t, random)
+
+    @jax.jit
+    def loss():
+        batch = agent.replay.sample(state.replay, t, random.sample)
+        return batch, agent.loss(state.params, state, batch, t, random)
+
+    batch, (total, (_, _, each)) = loss()
     counts = (np.asarray(batch.slots) + 1.0) ** -0.4
     assert len(set(counts)) > 2
     assert float(total) == pytest.approx(np.mean(counts / counts.max() * np.asarray(each)), rel=1e-5)
-    after, _ = agent.learn(state, t, random)
+    after, _ = jax.jit(agent.learn)(state, t, random)
     np.testing.assert_allclose(after.replay.sampler.tree[0][batch.slots], np.asarray(each) ** 0.6, rtol=1e-4)
 
 
@@ -171,7 +190,7 @@ def test_the_loss_is_a_sum_over_weights_and_terms():
     agent = dataclasses.replace(agent_of(method="dqn"), regularisers=(per_sample, of_batch))
     state, random = with_random_rows(agent.init(jax.random.key(0))), learn_uniforms(agent)
     batch = agent.replay.sample(state.replay, jnp.int32(99), random.sample)
-    total, (metrics, _, each) = agent.loss(state.params, state, batch, jnp.int32(99), random)
+    total, (metrics, _, each) = jax.jit(agent.loss)(state.params, state, batch, jnp.int32(99), random)
     first, second = random.regularisers
     expected = np.mean(each) + 2.0 * np.mean(first * np.arange(32.0)) + 0.5 * second[0]
     assert float(total) == pytest.approx(float(expected), rel=1e-5)
@@ -186,7 +205,7 @@ def test_regularisers_that_cannot_be_are_refused():
     square = (Regulariser("square", constant(1.0), lambda inputs: jnp.zeros((32, 32))),)
     agent = dataclasses.replace(agent_of(), regularisers=square)
     with pytest.raises(BadInput, match=r"regulariser square gives shape \(32, 32\)"):
-        agent.learn(agent.init(jax.random.key(0)), jnp.int32(99), learn_uniforms(agent))
+        jax.eval_shape(lambda: agent.learn(agent.init(jax.random.key(0)), jnp.int32(99), learn_uniforms(agent)))
 
 
 @pytest.mark.parametrize("has_target", [True, False])

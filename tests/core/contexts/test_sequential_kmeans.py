@@ -80,8 +80,9 @@ def blobs(key, centres, each=100):
 def test_kmeans_finds_separate_blobs():
     centres = [[-0.8, -1.5], [0.8, 1.5], [0.8, -1.5]]
     points = blobs(jax.random.key(0), centres)
+    find = jax.jit(lambda key: kmeans(key, points, 3, jnp.ones(2)))
     for seed in range(10):
-        centroids, counts = jax.jit(lambda key: kmeans(key, points, 3, jnp.ones(2)))(jax.random.key(seed))
+        centroids, counts = find(jax.random.key(seed))
         order = np.lexsort(np.asarray(centroids).T)
         np.testing.assert_allclose(
             np.asarray(centroids)[order], np.array(centres)[np.lexsort(np.array(centres).T)], atol=0.03
@@ -93,8 +94,12 @@ def test_warm_start_replaces_centroids_and_counts():
     part = division(k=2, warm_start=200)
     points = blobs(jax.random.key(0), [[-0.5, -1.0], [0.5, 1.0]])
     state = part.init(jax.random.key(3))
-    for t, s in enumerate(points):
-        state = part.collect(part.update(state, at(*s)), at(*s), jnp.int32(t))
+
+    def see(state, given):
+        t, now = given[0], context_inputs(given[1])
+        return part.collect(part.update(state, now), now, t), ()
+
+    state, _ = jax.jit(lambda state: jax.lax.scan(see, state, (jnp.arange(200), points)))(state)
     state = part.start(state, jax.random.key(4))
     np.testing.assert_allclose(np.sort(state.live, axis=0), [[-0.5, -1.0], [0.5, 1.0]], atol=0.03)
     np.testing.assert_array_equal(state.counts, [100, 100])
