@@ -51,7 +51,7 @@ def test_it_is_listed_described_and_goes_on(stopped, run, refused):
     assert "has no measurements" in refused("interference", stopped)
     assert run("check", stopped).code == 0
     assert run("resume", stopped).code == 0
-    whole = iqrl.train("gymnasium:CartPole-v1", "dqn", **SETTINGS)
+    whole = iqrl.train("gymnasium:CartPole-v1", "dqn", **SETTINGS)  # compiled when it was stopped
     assert RunStore.open(stopped).metrics().equals(whole.metrics)
 
 

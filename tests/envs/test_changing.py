@@ -48,7 +48,7 @@ seasons = Task(
     num_reset_uniforms=0,
 )
 NAME = f"{__name__}:seasons"
-SETTINGS = {"steps": 40, "period": 20, "seeds": 2, "learning_starts": 10, "buffer_size": 40, "n_step": 1}
+SETTINGS = {"steps": 40, "period": 20, "seeds": 2, "learning_starts": 10, "buffer_size": 40, "epsilon_decay": 4}
 
 
 def test_the_compiled_driver_counts_steps_and_hands_states_on(small_run, final_state):
@@ -71,7 +71,7 @@ def test_the_compiled_driver_counts_steps_and_hands_states_on(small_run, final_s
 
 def test_stopping_does_not_set_it_back(tmp_path):
     whole = iqrl.train(NAME, "dqn", **SETTINGS)
-    iqrl.train(NAME, "dqn", **SETTINGS | {"steps": 20, "epsilon_decay": 4}, out=tmp_path / "run")
+    iqrl.train(NAME, "dqn", **SETTINGS | {"steps": 20}, out=tmp_path / "run")
     resumed = iqrl.resume(tmp_path / "run", steps=40)
     np.testing.assert_array_equal(whole.returns, resumed.returns)
     np.testing.assert_allclose(whole.returns, [[sum(range(20)) / 4, sum(range(20, 40)) / 4]] * 2)
