@@ -41,7 +41,7 @@ def test_example_trains_as_the_library_does(example, monkeypatch, method, at_lea
 
     By its own numbers, the mean curves are less than five standard errors apart, at every point and over all of them.
     """
-    settings, seeds = {"buffer_size": 1, "steps": 40_000}, 16
+    settings, seeds = {"buffer_size": 1, "steps": 20_000}, 16
     library = iqrl.train("CartPole-v0", method, period=10_000, seeds=seeds, **settings).returns
     own_draw = example.draw  # both in one program, since most of the time here is compilation
     draw = lambda seed, *given: jnp.where(seed < seeds, library_draw(seed, *given), own_draw(seed, *given))
