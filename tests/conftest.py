@@ -10,6 +10,9 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # Programs compiled by one test serve the others, and the subprocesses that tests start.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.gettempdir() + f"/iqrl-tests-{USER}")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+# There are as many processes as cores; threads of scikit-learn and NumPy would only wait for each other.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 # The key by which an installation knows its own directories is not the user's here.
 os.environ.setdefault("XDG_STATE_HOME", tempfile.gettempdir() + f"/iqrl-tests-{USER}/state")
 # Most of the time here is compilation; programs that run for a second need not be optimised, and XLA's newer emitters
@@ -21,36 +24,58 @@ os.environ.setdefault("IQRL_CORES", "1")
 # Nor need they say of every operation which lines it comes from.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 
+import functools
+
 import jax
 import pytest
 
+from iqrl import plugins
 from iqrl.envs.registry import make_task
 from iqrl.make_run import resolve
 from iqrl.methods.registry import build_agent
-from iqrl.training import loop
+from iqrl.training import compilation
 from iqrl.training.compilation import COMPILER_OPTIONS
 from iqrl.training.compiled import Driver
+
+STEPS = 2**20 * 3 * 5 * 7
+
+
+class SameProgram:
+    """A driver that equals those which are compiled to the same program: of the same run, with the same code."""
+
+    def __init__(self, driver):
+        self.driver = driver
+        run = dataclasses.replace(driver.run, steps=STEPS)  # a program does not depend on how far the run goes
+        named = [name for name in (run.task, run.method) if name.partition(":")[2].isidentifier()]
+        self.own = own = [plugins.load_attribute(name) for name in named]  # kept: nothing else gets its address
+        options = tuple(sorted(COMPILER_OPTIONS.items()))
+        self.key = (type(driver), run, type(driver.agent), type(driver.meter), *map(id, own), options)
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once():
+    """A run that is trained twice in one process, as a resumed one is, is compiled once: most of its time is that."""
+
+    def once(compile_kind):
+        kept = functools.lru_cache(maxsize=16)(lambda same: compile_kind(same.driver))
+        return lambda driver: kept(SameProgram(driver))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("compile_advance", "compile_parts"):
+            patch.setattr(compilation, name, once(getattr(compilation, name)))
+        yield
 
 
 @pytest.fixture
 def optimised(monkeypatch):
     """For programs that run long enough to be worth it."""
     monkeypatch.setitem(COMPILER_OPTIONS, "xla_backend_optimization_level", 1)
-
-
-@pytest.fixture(scope="module")
-def compiled_once():
-    """A run is compiled once in a module: its program does not depend on how far it goes."""
-    compile_driver, programs = loop.compile_driver, {}
-
-    def compile_once(driver):
-        key = dataclasses.replace(driver.run, steps=10**6)
-        programs[key] = programs.get(key) or compile_driver(driver)
-        return programs[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "compile_driver", compile_once)
-        yield
 
 
 @pytest.fixture
@@ -64,14 +89,20 @@ def small_run():
     return make
 
 
+@functools.lru_cache(maxsize=8)
+def program_of(run):
+    task = make_task(run)
+    driver = Driver(run, task, build_agent(run, task))
+    return jax.jit(driver.init), jax.jit(driver.advance)
+
+
 @pytest.fixture
 def final_state():
     """The state after driving a run to its end in one call."""
 
     def drive(run, stops=None):
-        task = make_task(run)
-        driver = Driver(run, task, build_agent(run, task))
-        state, advance = jax.jit(driver.init)(), jax.jit(driver.advance)
+        init, advance = program_of(run)
+        state = init()
         for stop in stops or [run.steps]:
             state, period = advance(state, stop)
         return state, period

@@ -15,11 +15,8 @@ from iqrl.training.run_directory import NO_EVALUATIONS
 RUN = {"hidden": (8,), "period": 100, "epsilon_decay": 100, "seeds": 2}
 
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
-
 @pytest.fixture(scope="module")
-def plain(compiled_once):
+def plain():
     return iqrl.train("CartPole-v1", "local-q", steps=600, **RUN)
 
 

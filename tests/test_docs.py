@@ -45,7 +45,7 @@ def test_the_page_of_results_is_what_the_results_say():
     assert fill(page) == page
 
 
-def test_the_snippets_on_models_run(compiled_once, tmp_path, monkeypatch, capsys):
+def test_the_snippets_on_models_run(tmp_path, monkeypatch, capsys):
     """In order, in one namespace; with a thousandth of the steps, or so."""
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"^```python\n(.*?)^```", (DOCS / "models.md").read_text(), re.M | re.S)
