@@ -1,85 +1,118 @@
-"""The examples run."""
+"""The examples run: in this process, since importing JAX anew would take longer than most of them."""
 
 import json
-import subprocess
+import runpy
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from iqrl import plugins
+from iqrl.cli.main import main
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def run(*arguments, folder):
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(autouse=True)
+def nothing_stays(monkeypatch, tmp_path):
+    """Neither paths nor modules nor trust; and a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(plugins, "_trusted", set())
+    for name in ("own_task", "own_method", "own_environment"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def test_compare(tmp_path):
-    out = run(str(EXAMPLES / "compare.py"), "4000", folder=tmp_path)
-    assert "greedy in Gymnasium" in out
+@pytest.fixture
+def script(monkeypatch, capsys):
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_own_task_is_learned_from_the_command_line(tmp_path):
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """A command in a folder; its output."""
+
+    def run(folder, *arguments):
+        monkeypatch.chdir(folder)
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        return out
+
+    return run
+
+
+def test_compare(script):
+    assert "greedy in Gymnasium" in script("compare.py", "3000")
+
+
+def test_own_task_is_learned_from_the_command_line(command, tmp_path):
     """Starts are 0 to 4, the end is 9: 5 to 9 steps. The best mean return is 1 - 0.05 · 6 = 0.7."""
-    settings = ["--steps", "20000", "--seeds", "2", "--cells", "10"]
-    settings += ["--out", str(tmp_path / "run"), "--json"]
-    out = run("-m", "iqrl.cli", "train", "own_task:corridor", *settings, folder=EXAMPLES)
+    settings = ["--steps", "20000", "--seeds", "2", "--cells", "10", "--out", tmp_path / "run", "--json"]
+    out = command(EXAMPLES, "train", "own_task:corridor", *settings)
     assert json.loads(out.splitlines()[-1])["final"] > 0.6
 
 
-def test_own_method_is_short_and_learns_from_the_command_line(tmp_path):
+def test_own_method_is_short_and_learns_from_the_command_line(command, tmp_path, monkeypatch, capsys):
     """Its own network and two settings: flags, in run.json, in the help, refused when out of range."""
     assert len((EXAMPLES / "own_method.py").read_text().splitlines()) < 60
-    train = ["-m", "iqrl.cli", "train", "CartPole-v0", "--method", "own_method:fourier"]
+    train = ["train", "CartPole-v0", "--method", "own_method:fourier"]
     settings = ["--steps", "20000", "--buffer-size", "5000", "--target-period", "100", "--fourier-features", "200"]
-    settings += ["--epsilon-decay", "5000", "--seeds", "2", "--out", str(tmp_path / "run"), "--json"]
-    out = run(*train, *settings, folder=EXAMPLES)
+    settings += ["--epsilon-decay", "5000", "--seeds", "2", "--out", tmp_path / "run", "--json"]
+    out = command(EXAMPLES, *train, *settings)
     assert json.loads(out.splitlines()[-1])["final"] > 60
     config = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
-    # Where its file is not found, the run can still be read and drawn.
-    assert run("-m", "iqrl.cli", "plot", str(tmp_path / "run"), folder=tmp_path) == "curves.png\n"
     assert (config["fourier_features"], config["fourier_width"]) == (200, 0.5)
-    assert "--fourier-width" in run(*train, "--help", folder=EXAMPLES)
-    command = [sys.executable, *train, "--fourier-width", "0"]
-    refused = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True)
-    assert (refused.returncode, refused.stderr) == (2, "iqrl: fourier_width must be above 0, got 0.0.\n")
+    with pytest.raises(SystemExit):
+        main([*train, "--help"])
+    assert "--fourier-width" in capsys.readouterr().out
+    assert main([*train, "--fourier-width", "0"]) == 2
+    assert capsys.readouterr().err == "iqrl: fourier_width must be above 0, got 0.0.\n"
+    # Where its file is not found, the run can still be read and drawn.
+    monkeypatch.delitem(sys.modules, "own_method")
+    monkeypatch.setattr(plugins, "_trusted", set())
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if Path(path) != EXAMPLES])
+    assert command(tmp_path, "plot", tmp_path / "run") == "curves.png\n"
+    assert "own_method" not in sys.modules
 
 
-def test_own_environment_trains_from_the_command_line(tmp_path):
-    settings = ["--steps", "400", "--learning-starts", "200", "--frame-stack", "2", "--out", str(tmp_path / "run")]
-    out = run(
-        "-m", "iqrl.cli", "train", "own_environment:rewarded_catch", "--method", "dqn", *settings, folder=EXAMPLES
-    )
+def test_own_environment_trains_from_the_command_line(command, tmp_path):
+    settings = ["--steps", "300", "--learning-starts", "200", "--frame-stack", "2", "--out", tmp_path / "run"]
+    out = command(EXAMPLES, "train", "own_environment:rewarded_catch", "--method", "dqn", "--seeds", "1", *settings)
     assert "run: " in out
 
 
 @pytest.mark.skipif(find_spec("stable_baselines3") is None, reason="needs the extra sb3")
-def test_interference_of_stable_baselines3(tmp_path):
-    out = run(str(EXAMPLES / "sb3_interference.py"), "--steps", "400", folder=tmp_path)
-    assert "negative_interference" in out
+def test_interference_of_stable_baselines3(script, tmp_path):
+    assert "negative_interference" in script("sb3_interference.py", "--steps", "400")
     assert (tmp_path / "sb3_interference.png").stat().st_size > 0
 
 
-def test_context_figures(tmp_path):
-    out = run(str(EXAMPLES / "context_figures.py"), "--steps", "1500", "--states", "100", folder=tmp_path)
+def test_context_figures(script, tmp_path):
+    out = script("context_figures.py", "--steps", "1500", "--states", "100")
     assert "trained on    context 0" in out
     assert {path.name for path in tmp_path.iterdir()} == {"context_matrix.png", "context_states.png"}
 
 
-def test_encoder_neighbours_draws_or_says_what_is_missing(tmp_path):
-    command = [sys.executable, str(EXAMPLES / "encoder_neighbours.py"), "--steps", "100"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    if done.returncode == 0:
-        assert {path.name for path in tmp_path.iterdir()} == {"neighbours.png", "neighbour_map.png"}
-    else:
-        assert done.stderr.splitlines()[-1].startswith("the games are not installed; pip install")
-        assert "Traceback" not in done.stderr
+def test_encoder_neighbours_draws(script, tmp_path):
+    pytest.importorskip("ale_py", reason="ale-py plays the Atari games: pip install '.[atari]'")
+    script("encoder_neighbours.py", "--steps", "100")
+    assert {path.name for path in tmp_path.iterdir()} == {"neighbours.png", "neighbour_map.png"}
 
 
-def test_interference_over_time(tmp_path):
-    command = [str(EXAMPLES / "interference_over_time.py"), "--steps", "1200", "--seeds", "1", "--folder", "here"]
-    assert "# Why did it collapse? dqn on CartPole-v0" in run(*command, folder=tmp_path)
+def test_encoder_neighbours_says_what_is_missing(script, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    with pytest.raises(SystemExit, match=r"^the games are not installed; pip install"):
+        script("encoder_neighbours.py", "--steps", "100")
+
+
+def test_interference_over_time(script, tmp_path):
+    out = script("interference_over_time.py", "--steps", "1100", "--seeds", "1", "--folder", "here")
+    assert "# Why did it collapse? dqn on CartPole-v0" in out
     assert (tmp_path / "here" / "interference.png").stat().st_size > 0
