@@ -93,7 +93,7 @@ def check(targets, state, t, random):
     [
         ("CartPole-v0", "iq", {"n_step": 3, "update_every": 2}),
         ("CartPole-v0", "dqn", {"buffer_size": 1}),
-        (WALK, "dqn", {}),
+        (WALK, "dqn", {"update_every": 1, "optimiser": "adam", "learning_rate": 1e-3}),
     ],
 )
 def test_it_learns_what_the_agent_without_a_cache_learns(task, method, settings):
