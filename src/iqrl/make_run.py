@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import keyword
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -287,8 +288,9 @@ def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
 def _refuse_imageless(task: Task, given: Mapping[str, Any]) -> None:
     if "padding" in given and task.image is None:
         raise BadInput(f"padding is a setting of convolutions, and {task.name} has no images.")
-    if "frame_stack" in given and task.external is None:
-        raise BadInput(f"frame_stack is a setting of Gymnasium's environments; it does not apply to {task.name}.")
+    for name in ("frame_stack", "n_envs", "env_processes"):
+        if name in given and task.external is None:
+            raise BadInput(f"{name} is a setting of Gymnasium's environments; it does not apply to {task.name}.")
 
 
 # What follows from other settings
@@ -317,7 +319,7 @@ def _used(defaults: Iterable[tuple[str, Any]], method: Method) -> dict[str, Any]
 
 def _derived(values: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """What follows from other settings when it is not given."""
-    every = values.get("update_every", 1)
+    every = math.lcm(values.get("update_every", 1), values.get("n_envs", 1))
     lengths = {"steps": steps, "period": max(steps // 40 // every, 1) * every, "epsilon_decay": steps // 10}
     # The bound is what keeps this step short.
     return lengths | ({"learning_rate": 1.0} if values.get("optimiser") == "bounded" else {})

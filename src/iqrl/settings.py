@@ -313,11 +313,14 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
                 raise BadInput(
                     f"{name} is {getattr(self, name)}; it must be a multiple of update_every, {self.update_every}."
                 )
+        for name in ("steps", "period"):
+            if getattr(self, name) % self.env_count:
+                raise BadInput(f"{name} is {getattr(self, name)}; it must be a multiple of n_envs, {self.env_count}.")
         for name in ("period", "learning_starts"):
             if getattr(self, name) > self.steps:
                 raise BadInput(f"{name} is {getattr(self, name)}; it must be at most steps, {self.steps}.")
         # Learning starts with something to learn from.
-        ready = (self.buffer_size if self.sampling == "whole" else 1) + self.n_step - 1
+        ready = (self.buffer_size if self.sampling == "whole" else 1) + (self.n_step - 1) * self.env_count
         if ready > max(self.learning_starts, 1):
             why = "sampling whole waits for a full buffer" if self.sampling == "whole" else f"n_step is {self.n_step}"
             raise BadInput(f"learning_starts is {self.learning_starts}; {why}, so it must be at least {ready}.")
@@ -336,6 +339,11 @@ class Run(Measuring, Exploration, Optimiser, QNetwork, Replay, Learning, Trainin
     def steps_between_syncs(self) -> int:
         """`target_period`, but the target is synced after an update: the next multiple of `update_every`."""
         return -(-self.target_period // self.update_every) * self.update_every
+
+    @property
+    def env_count(self) -> int:
+        """Environments per seed, which take turns; 1 where the task has no such setting."""
+        return getattr(self, "n_envs", 1)
 
     @property
     def has_target(self) -> bool:

@@ -44,28 +44,33 @@ def identity(size: int) -> Preprocessor:
 class Normaliser(NamedTuple):
     states: Moments
     trace: jax.Array
-    """discounted sum of the rewards of this episode up to now"""
+    """[n_envs]: discounted sum of the rewards of the present episode of each environment, whose turn is next first"""
     traces: Moments
     """of all such sums"""
 
 
-def normalise(size: int, gamma: float, clip: float | None = None, shared: bool = False) -> Preprocessor:
+def normalise(
+    size: int, gamma: float, clip: float | None = None, shared: bool = False, n_envs: int = 1
+) -> Preprocessor:
     """States by their running mean and deviation; rewards by the deviation of their discounted running sum.
 
     Streaming agents need this (Elsayed et al. 2024). `clip`: states are cut off at so many deviations. `shared`: the
-    target network normalises by the moments of now.
+    target network normalises by the moments of now. `n_envs`: environments that take turns, each with a sum of its own.
     """
     states, returns = running(size), running(1)
 
     def init(key: jax.Array) -> Normaliser:
-        return Normaliser(states=states.init(), trace=jnp.zeros(1), traces=returns.init())
+        return Normaliser(states=states.init(), trace=jnp.zeros(n_envs), traces=returns.init())
 
     def update(state: Normaliser, step: Transition) -> tuple[Normaliser, Transition]:
-        trace = gamma * state.trace + step.r_t
+        trace = gamma * state.trace[:1] + step.r_t
         traces = returns.update(state.traces, trace)
         scale = one_over_deviation(traces)[0]
+        kept = jnp.where(step.done, 0.0, trace)
         after = Normaliser(
-            states=states.update(state.states, step.obs_tm1), trace=jnp.where(step.done, 0.0, trace), traces=traces
+            states=states.update(state.states, step.obs_tm1),
+            trace=jnp.concatenate([state.trace[1:], kept]),
+            traces=traces,
         )
         return after, step._replace(r_t=step.r_t * scale)
 

@@ -1,4 +1,7 @@
-"""The environments of a hosted run, one per seed, and how they are brought back to where they were.
+"""The environments of a hosted run, one or more per seed, and how they are brought back to where they were.
+
+The ends of episodes are those of Gymnasium's vector environments in the mode SAME_STEP: where an episode ends, its last
+observation is what was seen, and the first one of the next episode comes with it, in the same step.
 
 An environment may have `snapshot()`, which gives a dictionary of arrays, and `restore(arrays)`. Any other is reset with
 a seed of its own in every episode, so that an episode is its seed and its actions. To restore it, the actions are
@@ -21,7 +24,7 @@ from iqrl.plugins import in_a_sentence
 
 
 class Outcome(NamedTuple):
-    """What came of an action, for each seed."""
+    """What came of an action, for each environment."""
 
     obs: Any
     reward: Any
@@ -40,9 +43,11 @@ class Outcome(NamedTuple):
 class Episode:
     """One environment in the course of its episodes."""
 
-    def __init__(self, task: Task, seed: int):
-        self.task, self.seed = task, seed
-        self.env: Any = task.external(seed)  # ty: ignore[call-non-callable]
+    def __init__(self, task: Task, seed: int, place: int = 0):
+        """`place`: the number of the environment among those of the seed."""
+        self.task, self.seed, self.place = task, seed, place
+        own = episode_seed(seed, 0, place) if place else seed
+        self.env: Any = task.external(own)  # ty: ignore[call-non-callable]
         # Not of what a wrapper holds: that would leave out the wrapper's own state.
         self.saves = hasattr(self.env, "snapshot") and hasattr(self.env, "restore")
         self.number, self.actions = -1, []
@@ -55,7 +60,7 @@ class Episode:
 
     def _reset(self) -> np.ndarray:
         seeded = self.number == 0 or not self.saves
-        seed = episode_seed(self.seed, self.number) if seeded else None
+        seed = episode_seed(self.seed, self.number, self.place) if seeded else None
         first = self._tried("reset", lambda: self.env.reset(seed=seed))
         if not isinstance(first, tuple) or len(first) != 2:
             raise self._failure("did not return (observation, info) from reset")
@@ -110,7 +115,8 @@ class Episode:
             raise self._failure(f"failed in {part} with {in_a_sentence(error)}") from error
 
     def _failure(self, what: str) -> RunFailed:
-        where = f"in episode {self.number + 1} of seed {self.seed} after {len(self.actions)} steps"
+        which = f"seed {self.seed}" + (f", environment {self.place + 1}," if self.place else "")
+        where = f"in episode {self.number + 1} of {which} after {len(self.actions)} steps"
         return RunFailed(f"{self.task.name} {what}, {where}.")
 
     def snapshot(self) -> dict[str, np.ndarray]:
@@ -130,17 +136,25 @@ class Episode:
             seen = self._seen(self.env.step(action)[0])
         return np.array_equal(seen, obs)
 
+    @property
+    def label(self) -> str:
+        """What its part of a snapshot is called."""
+        return f"{self.seed}-{self.place}." if self.place else f"{self.seed}."
 
-def episode_seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1)
+
+def episode_seed(seed: int, number: int, place: int = 0) -> int:
+    """Different for every episode of every environment. The first environment has the episodes that it has alone."""
+    return int(np.random.SeedSequence([seed, number, place]).generate_state(1)[0] >> 1)
 
 
 class Environments:
-    """The episodes of all seeds, side by side."""
+    """The episodes of all environments, side by side: those of the first seed, then those of the next."""
 
-    def __init__(self, task: Task, seed: int, seeds: int):
+    def __init__(self, task: Task, seed: int, seeds: int, n_envs: int = 1, share: slice = slice(None)):
+        """`n_envs`: per seed. `share`: which of all these environments are here; the others are elsewhere."""
         self.task = task
-        self.episodes = [Episode(task, seed + i) for i in range(seeds)]
+        places = [(seed + i, place) for i in range(seeds) for place in range(n_envs)]
+        self.episodes = [Episode(task, *place) for place in places[share]]
 
     def begin(self) -> np.ndarray:
         return np.stack([episode.begin() for episode in self.episodes])
@@ -169,7 +183,7 @@ class Environments:
 
     @property
     def masks(self) -> Any:
-        """[seeds, A]: which actions are legal now; empty where the task has no masks."""
+        """[environments, A]: which actions are legal now; empty where the task has no masks."""
         return self._stacked([episode.mask for episode in self.episodes])
 
     def _stacked(self, masks: Sequence[Any]) -> Any:
@@ -177,15 +191,19 @@ class Environments:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         return {
-            f"{episode.seed}.{name}": value for episode in self.episodes for name, value in episode.snapshot().items()
+            f"{episode.label}{name}": value for episode in self.episodes for name, value in episode.snapshot().items()
         }
 
-    def restore(self, saved: Mapping[str, np.ndarray], obs: np.ndarray) -> list[int]:
-        """Which of the environments are not where they were."""
-        lost = []
+    def restore(self, saved: Mapping[str, np.ndarray], obs: np.ndarray) -> dict[int, np.ndarray]:
+        """The environments that cannot be brought back to where they were, and the first observations of the episodes
+        that they begin anew."""
+        lost = {}
         for i, episode in enumerate(self.episodes):
-            prefix = f"{episode.seed}."
+            prefix = episode.label
             own = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
             if not episode.restore(own, obs[i]):
-                lost.append(i)
+                lost[i] = episode.begin()
         return lost
+
+    def close(self) -> None:
+        """Nothing: what is in this process ends with it."""

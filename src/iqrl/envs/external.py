@@ -35,6 +35,13 @@ class ExternalSettings(Settings):
     env_kwargs: str = setting("", 'keyword arguments of the environment, as JSON, such as \'{"map_name": "8x8"}\'')
 
 
+class VectorSettings(Settings):
+    """environments outside the program"""
+
+    n_envs: int = setting(1, "environments per seed that are stepped together; each step of one counts", minimum=1)
+    env_processes: int = setting(0, "processes that the environments are spread over; 0: in this one", minimum=0)
+
+
 def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1) -> Task:
     """The task that the environments made are; of images, `stack` are seen together."""
     made = make_environment(name, make)

@@ -18,7 +18,7 @@ from iqrl.envs.classic.cartpole import cartpole
 from iqrl.envs.classic.mountain_car import MountainCarSettings, mountain_car
 from iqrl.envs.classic.pendulum import PendulumSettings, pendulum
 from iqrl.envs.classic.probes import PROBES
-from iqrl.envs.external import ExternalSettings, gymnasium_task, keywords_of, make_environment
+from iqrl.envs.external import ExternalSettings, VectorSettings, gymnasium_task, keywords_of, make_environment
 from iqrl.envs.minatar import asterix, breakout, freeway, seaquest, space_invaders
 from iqrl.envs.minatar.game import GameSettings
 from iqrl.errors import BadInput, PackagesMissing, unknown
@@ -45,7 +45,9 @@ TASKS: dict[str, TaskEntry] = {
     "MinAtar/Seaquest-v1": minatar("MinAtar/Seaquest-v1", seaquest),
     "MinAtar/SpaceInvaders-v1": minatar("MinAtar/SpaceInvaders-v1", space_invaders),
 }
-TASK_GROUPS: tuple[type[Settings], ...] = (PendulumSettings, MountainCarSettings, GameSettings, ExternalSettings)
+HOSTED: tuple[type[Settings], ...] = (ExternalSettings, VectorSettings)
+"""settings of Gymnasium's environments"""
+TASK_GROUPS: tuple[type[Settings], ...] = (PendulumSettings, MountainCarSettings, GameSettings, *HOSTED)
 """settings that only some tasks have"""
 
 
@@ -73,7 +75,7 @@ def groups_of_task(name: str) -> tuple[type[Settings], ...]:
         return ()
     if ":" in name:
         return TASK_GROUPS
-    return (GameSettings,) if name.startswith("ALE/") else (ExternalSettings,)
+    return (GameSettings, VectorSettings) if name.startswith("ALE/") else HOSTED
 
 
 def task_of(entry: TaskEntry, given: TaskSettings) -> Task:
@@ -87,9 +89,9 @@ def find_task(name: str) -> TaskEntry:
     if name in PROBES:
         return TaskEntry(lambda given: PROBES[name])
     if name.startswith("ALE/"):
-        return TaskEntry(lambda given: atari_task(name, given), (GameSettings,))
+        return TaskEntry(lambda given: atari_task(name, given), (GameSettings, VectorSettings))
     if _is_registered(name):
-        return TaskEntry(lambda given: _registered_task(name, given), (ExternalSettings,))
+        return TaskEntry(lambda given: _registered_task(name, given), HOSTED)
     if ":" not in name:
         raise unknown("task", name, TASKS, also=_registered())
     return _own_task(name, load_attribute(name))
@@ -105,10 +107,10 @@ def _own_task(name: str, found: Any) -> TaskEntry:
     if isinstance(found, Task):
         return TaskEntry(lambda given: check_task(name, found))
     if isinstance(found, TaskEntry):
-        own = tuple(dict.fromkeys((*check_groups(name, found.settings), ExternalSettings)))
+        own = tuple(dict.fromkeys((*check_groups(name, found.settings), *HOSTED)))
         return TaskEntry(lambda given: _make_own(name, lambda: found.make(given), given.frame_stack), own)
     if callable(found):
-        return TaskEntry(lambda given: _make_own(name, _call(found, given), given.frame_stack), (ExternalSettings,))
+        return TaskEntry(lambda given: _make_own(name, _call(found, given), given.frame_stack), HOSTED)
     raise BadInput(
         f"{name} is {type(found).__name__}, not an iqrl.Task, an iqrl.TaskEntry, a gymnasium.Env class, or a function "
         f"that makes one of these."

@@ -138,7 +138,7 @@ def q_learner(
 
 def make_preprocessor(run: Run, task: Task) -> preprocessors.Preprocessor:
     if run.normalise_inputs:
-        return preprocessors.normalise(task.obs_size, run.gamma, clip=LARGEST_INPUT, shared=True)
+        return preprocessors.normalise(task.obs_size, run.gamma, clip=LARGEST_INPUT, shared=True, n_envs=run.env_count)
     return preprocessors.identity(task.obs_size)
 
 
@@ -179,7 +179,12 @@ def make_replay(run: Run, task: Task) -> Replay:
         "prioritised": lambda: prioritised(run.batch_size, run.priority_exponent, run.priority_correction),
         "whole": lambda: whole,
     }[run.sampling]()
-    kept = {"n_step": run.n_step, "update_every": run.update_every, "actions": task.masked_actions}
+    kept = {
+        "n_step": run.n_step,
+        "update_every": run.update_every,
+        "actions": task.masked_actions,
+        "n_envs": run.env_count,
+    }
     if task.image:
         return frame_replay(run.buffer_size, task.image.frame, task.image.stack, sampling, **kept)
     return ring_replay(run.buffer_size, task.obs_size, one_copy(sampling), **kept)
@@ -239,6 +244,10 @@ def share_step(run: Run, task: Task, optimiser: optax.GradientTransformation) ->
 
 
 def bounded_step(run: Run) -> optax.GradientTransformation:
+    if run.trace_decay and run.env_count > 1:
+        raise BadInput(
+            f"trace_decay is {run.trace_decay:g}; traces follow one episode, so it must be 0 with n_envs above 1."
+        )
     next_value = losses.double_value if run.double_q else losses.max_value
     return bounded_traces(
         run.learning_rate, run.step_bound, run.gamma * run.trace_decay, heads_only=run.bound_over == "heads",

@@ -37,7 +37,9 @@ class SparseStart(Settings):
 
 
 def stream_preprocessor(run: Run, task: Task) -> Preprocessor:
-    return normalise(task.obs_size, run.gamma) if run.normalise else identity(task.obs_size)
+    if not run.normalise:
+        return identity(task.obs_size)
+    return normalise(task.obs_size, run.gamma, n_envs=run.env_count)
 
 
 def sparse_start(run: Run, task: Task) -> dict[str, Any]:

@@ -17,7 +17,8 @@ import numpy as np
 from iqrl.training.compiled import Driver
 from iqrl.training.cores import Groups, InGroups, groups_of
 from iqrl.training.devices import give_memory_back, keep_working_memory, use_chosen_device
-from iqrl.training.hosted import HostedDriver, HostedProgram, Part, Parts
+from iqrl.training.hosted import HostedDriver, Part
+from iqrl.training.rounds import hosted_program
 from iqrl.training.states import Period, TrainState
 
 
@@ -67,6 +68,8 @@ class Program(NamedTuple):
     step: Callable[[Any], int] = lambda state: int(state.step)
     whole: Callable[[Any], TrainState] = lambda state: state
     """the state of all seeds, from what `init`, `restore` and `advance` give"""
+    close: Callable[[], None] = lambda: None
+    """end the processes of environments"""
 
 
 def compile_driver(driver: Driver) -> Program:
@@ -112,7 +115,7 @@ def compile_advance(driver: Driver) -> Callable[..., tuple[TrainState, Period]]:
 def compile_hosted(driver: Any) -> Program:
     """A program for each part of a step."""
     started = time.perf_counter()
-    hosted = HostedProgram(driver, compile_parts(driver))
+    hosted = hosted_program(driver, compile_parts(driver))
     give_memory_back()
     keep_working_memory()
     return Program(
@@ -121,14 +124,16 @@ def compile_hosted(driver: Any) -> Program:
         seconds=time.perf_counter() - started,
         snapshot=hosted.environments.snapshot,
         restore=hosted.restore,
+        close=hosted.environments.close,
     )
 
 
-def compile_parts(driver: HostedDriver) -> Parts:
+def compile_parts(driver: HostedDriver) -> Any:
     # The products of images are large enough to be shared by all cores.
     options = COMPILER_OPTIONS | {"xla_cpu_multi_thread_eigen": driver.task.image is not None}
 
     def compiled(part: Part) -> Callable:
         return jax.jit(part.function, donate_argnums=tuple(range(part.donated))).lower(*part.given).compile(options)
 
-    return Parts(*map(compiled, driver.parts()))
+    parts = driver.parts()
+    return type(parts)(*map(compiled, parts))

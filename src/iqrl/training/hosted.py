@@ -2,7 +2,8 @@
 
 For each step there is one call of a compiled program: it stores what happened, clusters, learns where that is due, and
 chooses the next action. It is made of the compiled driver's own steps, and gives the same metrics and checkpoints. An
-environment that can be brought back to where it was is resumed bit for bit.
+environment that can be brought back to where it was is resumed bit for bit. Of several environments per seed,
+`training/rounds.py` makes rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 from iqrl.core import randomness
 from iqrl.core.masks import Mask
 from iqrl.core.types import ContextInputs, Experience
-from iqrl.envs.episodes import Environments, Outcome
+from iqrl.envs.episodes import Outcome
+from iqrl.envs.processes import make_environments
 from iqrl.training.compiled import Driver, Step, Uniforms
 from iqrl.training.states import Carry, EnvState, Period, StepUniforms, Sums, TrainState, end_period, zero_sums
 
@@ -188,34 +190,45 @@ class HostedDriver(Driver):
 class HostedProgram:
     """The parts at work: `init()` and `advance(state, stop)`, as of a compiled driver."""
 
-    def __init__(self, driver: HostedDriver, parts: Parts):
+    def __init__(self, driver: HostedDriver, parts: Any):
+        run = driver.run
         self.driver, self.parts, self.timetable = driver, parts, driver.timetable
-        self.environments = Environments(driver.task, driver.run.seed, driver.run.seeds)
+        self.stride = run.env_count
+        """steps that are made at once"""
+        processes = getattr(run, "env_processes", 0)
+        self.environments = make_environments(driver.task, run.seed, run.seeds, run.env_count, processes)
         self._blocks: dict[int, Uniforms] = {}
 
     def init(self) -> TrainState:
-        state, first = self.parts.init(), self.environments.begin()
-        return self.parts.start(state, first, first, self.environments.masks, self._uniforms(state.seeds, 0))
+        state, first = self.parts.init(), self._arranged(self.environments.begin())
+        masks = self._arranged(self.environments.masks)
+        return self.parts.start(state, first, first, masks, self._uniforms(state.seeds, 0))
+
+    def _arranged(self, of_environments: Any) -> Any:
+        """Arrays with an entry for each environment, in the axes of the state."""
+        return of_environments
 
     def restore(self, state: TrainState, snapshot: Mapping[str, np.ndarray]) -> TrainState:
         """The state with the environments where they were; an episode that cannot be brought back begins anew."""
         inputs = state.env.inputs
-        lost = self.environments.restore(snapshot, np.asarray(inputs.obs))
+        in_a_row = lambda array: np.array(array).reshape(self.driver.run.seeds * self.stride, *array.shape[1:])
+        lost = self.environments.restore(snapshot, in_a_row(inputs.obs))
         if not lost:
             return state
-        names = ", ".join(str(self.driver.run.seed + i) for i in lost)
+        names = ", ".join(str(seed) for seed in sorted({self.driver.run.seed + i // self.stride for i in lost}))
         message = (
             f"{self.driver.task.name} cannot be brought back to where it was; the episode of seed {names} begins anew"
         )
         warnings.warn(message, stacklevel=2)
         arrays = (inputs.obs, inputs.initial_obs, inputs.score, state.env.length)
-        obs, initial_obs, score, length = (np.array(each) for each in arrays)
-        masks = jax.tree.map(np.array, inputs.mask)
-        for i in lost:
-            obs[i] = initial_obs[i] = self.environments.episodes[i].begin()
+        obs, initial_obs, score, length = (in_a_row(each) for each in arrays)
+        masks, now = jax.tree.map(in_a_row, inputs.mask), self.environments.masks
+        for i, first in lost.items():
+            obs[i] = initial_obs[i] = first
             length[i] = score[i] = 0
             if self.driver.task.masked_actions:
-                masks[i] = self.environments.episodes[i].mask
+                masks[i] = now[i]
+        obs, initial_obs, score, length, masks = self._arranged((obs, initial_obs, score, length, masks))
         inputs = inputs._replace(score=jnp.asarray(score))
         env = state.env._replace(inputs=inputs, length=jnp.asarray(length))
         uniforms = self._uniforms(state.seeds, int(state.step))
@@ -225,9 +238,9 @@ class HostedProgram:
         self, state: TrainState, stop: int, paused: Callable[[], bool] = lambda: False
     ) -> tuple[TrainState, Period | None]:
         """Advance to `stop`, the end of a period. If `paused()`, return after one step at least, without a Period."""
-        for t in range(int(state.step), int(stop)):
+        for t in range(int(state.step), int(stop), self.stride):
             state = self._step(state, t)
-            if t + 1 < stop and paused():
+            if t + self.stride < stop and paused():
                 return state, None
         # A run that was extended has a report within a period, and new sums since.
         began = int(stop) - int(state.env.state.steps[0])

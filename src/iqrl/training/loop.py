@@ -27,9 +27,9 @@ from iqrl.training.compilation import Program, compile_driver
 from iqrl.training.compiled import Driver
 from iqrl.training.cores import compute_on_one_core
 from iqrl.training.devices import compute_in_the_calling_thread
-from iqrl.training.hosted import HostedDriver
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
+from iqrl.training.rounds import hosted_driver
 from iqrl.training.run_directory import NO_EVALUATIONS, NO_ROWS, RunStore, Saved
 from iqrl.training.states import Period, TrainState, all_finite
 
@@ -73,7 +73,7 @@ def driver_of(run: Run) -> Driver:
     if not (task.external and task.image):  # whose products are large enough to be shared by all cores
         compute_on_one_core()
     agent = build_agent(run, task)
-    kind = HostedDriver if task.external else Driver
+    kind = hosted_driver(run) if task.external else Driver
     driver = kind(run=run, task=task, agent=agent, meter=build_meter(run, task, agent))
     _refuse_too_large(driver)
     if ":" in run.method:
@@ -145,7 +145,8 @@ def train_run(
         saved = store.load(jax.eval_shape(driver.init)) if resuming else None
         begin(saved)
         session = Session(driver, saved, store)
-        session.train(interruption, display, follow)
+        with contextlib.closing(session):
+            session.train(interruption, display, follow)
     return session.result()
 
 
@@ -173,6 +174,11 @@ class Session:
             self._loop.run_to_end(interruption)
         finally:
             self._training = False
+
+    def close(self) -> None:
+        """End the processes of environments; what was learned stays."""
+        if self._loop is not None:
+            self._loop.program.close()
 
     def _continued(self, display: Display, follow: Follow | None) -> _Loop:
         metrics = self.metrics

@@ -58,6 +58,13 @@ class Timetable(NamedTuple):
         """Whether the update after this step is measured."""
         return (step + 1) // self.update_every % self.measure_every == 0
 
+    def parts_of(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """Steps from `begin` to before `end`, cut where learning starts and where the target is synced."""
+        period = self.target_period if self.syncs else end
+        syncs = range(max(begin, self.learning_starts) // period * period, end, period)
+        cuts = sorted({step for step in (self.learning_starts, *syncs) if begin < step < end})
+        return list(itertools.pairwise((begin, *cuts, end)))
+
     def period_end(self, done: int, steps: int) -> int:
         """Where the period ends that comes after so many steps, in a run of `steps`."""
         return min((done // self.period + 1) * self.period, steps)

@@ -119,18 +119,21 @@ def relabel_rows(rows: jax.Array, obs_size: int, label: Label, actions: int = 0)
 # n-step returns
 
 
-def empty_window(n: int, obs_size: int, actions: int = 0) -> jax.Array:
-    """[n - 1, W]: the steps whose n-step return is not yet complete, oldest first."""
-    return jnp.zeros((n - 1, row_width(obs_size, actions)), jnp.float32)
+def empty_window(n: int, obs_size: int, actions: int = 0, n_envs: int = 1) -> jax.Array:
+    """[(n - 1) n_envs, W]: the steps whose n-step return is not yet complete, oldest first."""
+    return jnp.zeros(((n - 1) * n_envs, row_width(obs_size, actions)), jnp.float32)
 
 
-def push_window(window: jax.Array, step: Transition) -> tuple[jax.Array, Transition]:
-    """The window with `step` in it, and the n-step transition of the oldest step, which leaves it."""
+def push_window(window: jax.Array, step: Transition, n_envs: int = 1) -> tuple[jax.Array, Transition]:
+    """The window with `step` in it, and the n-step transition of the oldest step, which leaves it.
+
+    Environments take turns: every `n_envs`-th step is one of the same environment.
+    """
     if window.shape[0] == 0:
         return window, step
     rows = jnp.concatenate([window, pack(step)[None]])
     actions = 0 if says_nothing(step.mask_t) else step.mask_t.size
-    return rows[1:], n_step_transition([unpack(row, step.obs_tm1.size, actions) for row in rows])
+    return rows[1:], n_step_transition([unpack(row, step.obs_tm1.size, actions) for row in rows[::n_envs]])
 
 
 def n_step_transition(steps: Sequence[Transition]) -> Transition:

@@ -29,33 +29,40 @@ from iqrl.core.types import Batch, Transition
 
 class RingReplayState(NamedTuple):
     window: jax.Array
-    """[n - 1, W]: the last steps, whose n-step returns are not yet complete"""
+    """[(n - 1) n_envs, W]: the last steps, whose n-step returns are not yet complete"""
     rows: jax.Array
     """[N, W]: transitions"""
     sampler: Any
 
 
 def ring_replay(
-    capacity: int, obs_size: int, sampling: Sampling, *, n_step: int = 1, update_every: int = 1, actions: int = 0
+    capacity: int,
+    obs_size: int,
+    sampling: Sampling,
+    *,
+    n_step: int = 1,
+    update_every: int = 1,
+    actions: int = 0,
+    n_envs: int = 1,
 ) -> Replay:
-    """`actions`: how many a mask is about; 0: there are no masks."""
+    """`actions`: how many a mask is about; 0: there are no masks. `n_envs`: environments that take turns."""
     sampler = sampling(capacity)
 
     def init() -> RingReplayState:
         return RingReplayState(
-            window=empty_window(n_step, obs_size, actions),
+            window=empty_window(n_step, obs_size, actions, n_envs),
             rows=jnp.zeros((capacity, row_width(obs_size, actions))),
             sampler=sampler.init(),
         )
 
     def newest_number(t: jax.Array) -> jax.Array:
         """The number of the newest transition in the ring: the window holds those after it."""
-        return t - (n_step - 1)
+        return t - (n_step - 1) * n_envs
 
     def add(
         stored: RingReplayState, step: Transition, t: jax.Array, uniforms: jax.Array | np.ndarray | None = None
     ) -> RingReplayState:
-        window, leaving = push_window(stored.window, step)
+        window, leaving = push_window(stored.window, step, n_envs)
         slot = newest_number(t) % capacity
         rows = jax.lax.dynamic_update_slice(stored.rows, pack(leaving)[None], (slot, 0))
         state = sampler.add(stored.sampler, slot, newest_number(t) >= 0)
