@@ -208,11 +208,14 @@ class HostedProgram:
         """Arrays with an entry for each environment, in the axes of the state."""
         return of_environments
 
+    def _in_a_row(self, array: jax.Array) -> np.ndarray:
+        """The inverse: a copy with an entry for each environment."""
+        return np.array(array)
+
     def restore(self, state: TrainState, snapshot: Mapping[str, np.ndarray]) -> TrainState:
         """The state with the environments where they were; an episode that cannot be brought back begins anew."""
         inputs = state.env.inputs
-        in_a_row = lambda array: np.array(array).reshape(self.driver.run.seeds * self.stride, *array.shape[1:])
-        lost = self.environments.restore(snapshot, in_a_row(inputs.obs))
+        lost = self.environments.restore(snapshot, self._in_a_row(inputs.obs))
         if not lost:
             return state
         names = ", ".join(str(seed) for seed in sorted({self.driver.run.seed + i // self.stride for i in lost}))
@@ -221,8 +224,8 @@ class HostedProgram:
         )
         warnings.warn(message, stacklevel=2)
         arrays = (inputs.obs, inputs.initial_obs, inputs.score, state.env.length)
-        obs, initial_obs, score, length = (in_a_row(each) for each in arrays)
-        masks, now = jax.tree.map(in_a_row, inputs.mask), self.environments.masks
+        obs, initial_obs, score, length = (self._in_a_row(each) for each in arrays)
+        masks, now = jax.tree.map(self._in_a_row, inputs.mask), self.environments.masks
         for i, first in lost.items():
             obs[i] = initial_obs[i] = first
             length[i] = score[i] = 0

@@ -176,6 +176,9 @@ class RoundProgram(HostedProgram):
         axes = (self.driver.run.seeds, self.stride)
         return jax.tree.map(lambda each: each.reshape(*axes, *each.shape[1:]), of_environments)
 
+    def _in_a_row(self, array: jax.Array) -> np.ndarray:
+        return np.array(array).reshape(-1, *array.shape[2:])
+
     def _step(self, state: TrainState, t: int) -> TrainState:
         times, after = self.timetable, np.int32(t + self.stride)
         choice = jax.device_get(state.env.state.choice)
