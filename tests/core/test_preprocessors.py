@@ -66,6 +66,16 @@ def test_scale_is_one_while_nothing_has_varied(reward):
     np.testing.assert_allclose(seen, [reward] * 4, rtol=1e-6)
 
 
+def test_environments_that_take_turns_have_returns_of_their_own():
+    """γ = 0.5: rewards 1, 2, 4 of one and 10, 20, 40 of the other, whose episode ends with the second."""
+    part = normalise(2, 0.5, n_envs=2)
+    update, state, traces = jax.jit(part.update), part.init(jax.random.key(0)), []
+    for reward, done in ((1.0, False), (10.0, False), (2.0, False), (20.0, True), (4.0, False), (40.0, False)):
+        state, _ = update(state, step([0.0, 0.0], reward, done=done))
+        traces.append(state.trace.tolist())
+    assert traces == [[0.0, 1.0], [1.0, 10.0], [10.0, 2.5], [2.5, 0.0], [0.0, 5.25], [5.25, 40.0]]
+
+
 def test_identity_changes_nothing():
     part, given = identity(2), step([1.0, 2.0], 3.0)
     state = part.init(jax.random.key(0))

@@ -46,6 +46,16 @@ def test_each_step_is_what_the_loop_makes_of_it(times):
 
 
 @pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("length", [1, 3, 8, 40])
+def test_a_round_is_cut_where_learning_starts_and_where_the_target_is_synced(times, length):
+    turns = {done for done, starts, _, syncs in walk(times) if starts or (syncs and times.syncs)}
+    for begin in range(0, STEPS, length):
+        ends = [end for _, end in times.parts_of(begin, begin + length)]
+        assert ends == sorted({done for done in turns if begin < done < begin + length} | {begin + length})
+        assert [start for start, _ in times.parts_of(begin, begin + length)] == [begin, *ends[:-1]]
+
+
+@pytest.mark.parametrize("times", TIMES)
 def test_times_of_learning_are_counted(times):
     learns = {done - 1 for done, _, learns, _ in walk(times) if learns}
     edges = range(0, STEPS + 1, times.update_every)

@@ -98,8 +98,14 @@ def find_task(name: str) -> TaskEntry:
 
 
 def _registered_task(name: str, given: Any) -> Task:
-    keywords = keywords_of(given.env_kwargs)
-    return gymnasium_task(name, lambda: gymnasium.make(name, **keywords), given.frame_stack)
+    keywords, identifier = keywords_of(given.env_kwargs), name.rpartition(":")[2]
+    spec = gymnasium.registry[identifier]
+
+    def make() -> gymnasium.Env:
+        gymnasium.registry.setdefault(identifier, spec)  # a process of its own may not have it
+        return gymnasium.make(name, **keywords)
+
+    return gymnasium_task(name, make, given.frame_stack)
 
 
 def _own_task(name: str, found: Any) -> TaskEntry:

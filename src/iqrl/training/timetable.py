@@ -60,8 +60,8 @@ class Timetable(NamedTuple):
 
     def parts_of(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Steps from `begin` to before `end`, cut where learning starts and where the target is synced."""
-        period = self.target_period if self.syncs else end
-        syncs = range(max(begin, self.learning_starts) // period * period, end, period)
+        period, learning = self.target_period if self.syncs else end, max(begin, self.learning_starts)
+        syncs = range((learning // period + 1) * period, end, period)
         cuts = sorted({step for step in (self.learning_starts, *syncs) if begin < step < end})
         return list(itertools.pairwise((begin, *cuts, end)))
 

@@ -16,9 +16,9 @@ from iqrl.core.replay.sampling import prioritised, uniform, whole
 FRAME, GAMMA = 3, 0.5
 
 
-def episodes(lengths, stack, truncated=()):
+def episodes(lengths, stack, truncated=(), first=0):
     """The steps of episodes of these lengths, each with its observations as the agent saw them."""
-    steps, number = [], 0
+    steps, number = [], first
     for episode, length in enumerate(lengths):
         frames = [np.zeros(FRAME, np.uint8)] * (stack - 1)
         frames += [np.uint8([number + i, episode, i]) for i in range(length + 1)]
@@ -193,3 +193,27 @@ def test_labels_are_given_to_the_stack_that_was_seen():
     np.testing.assert_array_equal(drawn.context_tm1, expected(np.asarray(drawn.obs_tm1)))
     np.testing.assert_array_equal(drawn.context_t, expected(np.asarray(drawn.obs_t)))
     assert set(np.asarray(drawn.context_t).tolist()) >= {0, 1}
+
+
+def test_environments_that_take_turns_have_frames_of_their_own():
+    """Long episodes in one; in the other also short ones, whose ends take room."""
+    n, every = 3, 4
+    replay = frame_replay(20, FRAME, 4, prioritised(64, 0.5, 0.5), n_step=n, update_every=every, n_envs=2)
+    lengths = ([9, 30, 21], 0), ([1] * 5 + [12] + [1] * 43, 100)
+    streams = [jax.device_get(episodes(each, stack=4, first=first)) for each, first in lengths]
+    add, sample = jax.jit(replay.add), jax.jit(replay.sample)
+    states, newest = jax.jit(replay.states.get), jax.jit(replay.states.newest)
+    kept, seen = replay.init(), set()
+    for t in range(120):
+        kept = add(kept, streams[t % 2][t // 2], jnp.int32(t))
+        if (t + 1) % every == 0:
+            seen |= {state.tobytes() for state in np.asarray(states(kept, newest(kept, jnp.int32(t)).ravel()))}
+        if (t + 1) % 40 == 0:
+            batch = jax.device_get(sample(kept, jnp.int32(t), jnp.linspace(0.0, 0.999, 64)))
+            numbers = check(streams[0] + streams[1], batch, n)
+            drawn = sorted(2 * number if number < 60 else 2 * (number - 60) + 1 for number in numbers)
+            assert drawn == list(range(drawn[0], t - 2 * (n - 1) + 1))
+            assert 6 <= len(drawn) <= 20
+            for places, obs in zip(batch.states, (batch.transitions.obs_tm1, batch.transitions.obs_t), strict=True):
+                np.testing.assert_array_equal(states(kept, places), np.asarray(obs).T)
+                assert {state.tobytes() for state in np.asarray(obs).T} <= seen

@@ -107,3 +107,13 @@ def test_labels_are_given_anew_in_the_window_too():
     np.testing.assert_array_equal(steps.context_tm1, before > 1)
     # The newest step came after; its labels are those it was given.
     np.testing.assert_array_equal(np.asarray(steps.context_t)[before < 2], (after > 1)[before < 2])
+
+
+def test_n_step_returns_of_environments_that_take_turns():
+    """Steps 0, 2, 4, … are of one environment, 1, 3, 5, … of the other; each return is of one of them."""
+    replay, stored = filled(4, 8, whole, n_step=2, n_envs=2)
+    batch = replay.sample(stored, jnp.int32(7), jnp.zeros(1)).transitions
+    order = np.argsort(batch.obs_tm1[0])
+    np.testing.assert_array_equal(batch.obs_tm1[0, order], [2, 3, 4, 5])
+    np.testing.assert_array_equal(batch.obs_t[0, order], [5, 6, 7, 8], "each goes on two steps later")
+    np.testing.assert_array_equal(batch.r_t[order], [2 + 0.5 * 4, 3 + 0.5 * 5, 4 + 0.5 * 6, 5 + 0.5 * 7])
