@@ -2,14 +2,16 @@
 
     python benchmarks/many_environments.py [--seconds 3] [--rounds 3] [--processes 2]
 
-fast: a few numbers per step, in the process that trains. slow: a step computes for a millisecond; the environments are
-in processes of their own, so that they step at the same time. Contestants take turns, and a ratio compares turns of the
-same round: a machine is never quite idle.
+Three environments: a fast one, in the process that trains; one that computes for a millisecond, in as many processes as
+there are cores; one that waits for a millisecond, as for a simulator elsewhere, in eight processes. Contestants take
+turns, and a ratio compares turns of the same round: a machine is never quite idle. What computes needs cores that do
+nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 
@@ -27,7 +29,6 @@ class Walk(gymnasium.Env):
     """A random walk of four numbers, cut after 200 steps."""
 
     observation_space, action_space = Box(-1.0, 1.0, (4,), np.float32), Discrete(2)
-    milliseconds = 0.0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -35,16 +36,23 @@ class Walk(gymnasium.Env):
         return self.place, {}
 
     def step(self, action):
-        end = time.perf_counter() + self.milliseconds / 1000
         self.place = np.clip(self.place + np.float32(0.1 if action else -0.1), -1, 1)
         self.steps += 1
-        while time.perf_counter() < end:
-            pass
         return self.place, float(self.place[0]), False, self.steps == 200, {}
 
 
-class SlowWalk(Walk):
-    milliseconds = 1.0
+class ComputingWalk(Walk):
+    def step(self, action):
+        end = time.thread_time() + 0.001  # of a core, not of a clock that goes on while others have the core
+        while time.thread_time() < end:
+            pass
+        return super().step(action)
+
+
+class WaitingWalk(Walk):
+    def step(self, action):
+        time.sleep(0.001)
+        return super().step(action)
 
 
 PERIOD = 80
@@ -75,16 +83,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, help="of a turn")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--processes", type=int, default=2, help="for the slow environment")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="for the environment that computes")
     given = parser.parse_args()
-    pairs = {
-        "fast, in the process": (Contestant(Walk), Contestant(Walk, n_envs=8)),
-        f"1 ms, in {given.processes} processes": (
-            Contestant(SlowWalk), Contestant(SlowWalk, n_envs=8, env_processes=given.processes),
-        ),
-    }  # fmt: skip
+    kinds = {
+        "fast, in the process": (Walk, 0),
+        f"computes 1 ms, in {given.processes} processes": (ComputingWalk, given.processes),
+        "waits 1 ms, in 8 processes": (WaitingWalk, 8),
+    }
     print("| environment | one, steps/s | eight, steps/s | ratio |\n|---|---|---|---|")
-    for name, pair in pairs.items():
+    for name, (env, processes) in kinds.items():
+        pair = Contestant(env), Contestant(env, n_envs=8, env_processes=processes)
         rounds = [[each.run_for(given.seconds) for each in pair] for _ in range(given.rounds)]
         one, eight = (statistics.median(speeds) for speeds in zip(*rounds, strict=True))
         ratio = statistics.median(eight / one for one, eight in rounds)
