@@ -20,7 +20,7 @@ from iqrl.errors import BadInput
 from iqrl.make_run import resolve
 from iqrl.methods.registry import build_agent
 
-SMALL = {"hidden": (2,), "bins": 3, "normalise_inputs": False}
+SMALL = {"hidden": (2,), "bins": 3, "normalise_inputs": False, "step_bound": 1.0}
 
 
 def agent_of(method="local-q", **settings):
@@ -116,7 +116,7 @@ class Plain:
 
 @pytest.mark.parametrize(("form", "decay"), [(SparseHats, 0.0), (QLearner, 0.0), (QLearner, 0.5)])
 def test_it_learns_as_the_equations_say(form, decay):
-    agent = agent_of(**SMALL, trace_decay=decay, share_step=0.9, act_average=0.03, step_bound=1.5)
+    agent = agent_of(**SMALL | {"step_bound": 1.5}, trace_decay=decay, share_step=0.9, act_average=0.03)
     agent = agent if isinstance(agent, form) else in_dense_form(agent)
     layer = agent.init(jax.random.key(0)).params["trunk"][0]
     plain = Plain(layer["w"], layer["b"], 3, 3, kappa=1.5, decay=0.99 * decay, rho=0.9, tau=0.03)
@@ -152,7 +152,7 @@ def test_one_step_by_hand():
     [
         {"average_fall": 50},
         {"act_average": 0.0},
-        {"target_average": 0.03},
+        {"target_average": 0.03, "average_fall": 0},
         {"act_average": 0.4, "bins": 40},
     ],
     ids=str,

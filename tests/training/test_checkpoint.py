@@ -36,8 +36,8 @@ def assert_same_run(a, b):
 
 def test_half_and_half_in_a_new_process_is_the_whole(tmp_path):
     """2T equals T, saved, loaded in a new process, T more: every array of the checkpoint, every metric."""
-    whole = iqrl.train("CartPole-v0", out=tmp_path / "whole", **SETTINGS)
-    iqrl.train("CartPole-v0", out=tmp_path / "half", **(SETTINGS | {"steps": 1000}))
+    whole = iqrl.train("CartPole-v0", "iq", out=tmp_path / "whole", **SETTINGS)
+    iqrl.train("CartPole-v0", "iq", out=tmp_path / "half", **(SETTINGS | {"steps": 1000}))
     code = f"import iqrl; iqrl.resume({str(tmp_path / 'half')!r}, steps=2000)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"JAX_PLATFORMS": "cpu"})
     assert_same_run(whole, iqrl.load(tmp_path / "half"))
@@ -48,13 +48,13 @@ def test_half_and_half_in_a_new_process_is_the_whole(tmp_path):
 
 
 def test_training_in_memory_and_with_a_directory_agree(tmp_path):
-    assert_same_run(iqrl.train("CartPole-v0", **SETTINGS), iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS))
+    assert_same_run(iqrl.train("CartPole-v0", "iq", **SETTINGS), iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **SETTINGS))
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):
-    first = iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+    first = iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **SETTINGS)
     stamp = (tmp_path / "run" / "checkpoint.safetensors").stat().st_mtime_ns
-    again = iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+    again = iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **SETTINGS)
     assert_same_run(first, again)
     assert (tmp_path / "run" / "checkpoint.safetensors").stat().st_mtime_ns == stamp
 
@@ -62,21 +62,21 @@ def test_a_finished_run_is_not_run_again(tmp_path):
 def test_rows_after_the_checkpoint_are_dropped(tmp_path):
     """A crash between writing the metrics and the checkpoint costs nothing."""
     half = SETTINGS | {"steps": 1000}
-    iqrl.train("CartPole-v0", out=tmp_path / "run", **half)
+    iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **half)
     store = RunStore.open(tmp_path / "run")
     rows = store.metrics()
     rows.vstack(rows.filter(rows["step"] == 1000).with_columns(step=rows["step"][:2] * 0 + 1500)).write_parquet(
         tmp_path / "run" / "metrics.parquet"
     )
     resumed = iqrl.resume(tmp_path / "run", steps=2000)
-    assert_same_run(resumed, iqrl.train("CartPole-v0", **SETTINGS))
+    assert_same_run(resumed, iqrl.train("CartPole-v0", "iq", **SETTINGS))
 
 
 def test_the_first_command_finds_a_run_that_went_further(tmp_path):
-    iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 500}))
+    iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **(SETTINGS | {"steps": 500}))
     longer = iqrl.resume(tmp_path / "run", steps=1000)
-    assert_same_run(longer, iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 500})))
-    assert_same_run(longer, iqrl.train("CartPole-v0", out=tmp_path / "run", **(SETTINGS | {"steps": 1000})))
+    assert_same_run(longer, iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **(SETTINGS | {"steps": 500})))
+    assert_same_run(longer, iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **(SETTINGS | {"steps": 1000})))
 
 
 def test_a_refused_extension_changes_nothing(saved):
@@ -90,7 +90,7 @@ def test_a_refused_extension_changes_nothing(saved):
 @pytest.fixture(scope="module")
 def saved_once(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "run"
-    iqrl.train("CartPole-v0", out=path, **(SETTINGS | {"steps": 500}))
+    iqrl.train("CartPole-v0", "iq", out=path, **(SETTINGS | {"steps": 500}))
     return path
 
 
@@ -164,14 +164,14 @@ def test_a_broken_run_file_is_refused(saved):
 def test_another_run_in_the_directory_is_refused(saved):
     before = (saved / "run.json").read_bytes()
     with pytest.raises(BadInput, match="holds another run"):
-        iqrl.train("CartPole-v0", out=saved, **(SETTINGS | {"gamma": 0.5}))
+        iqrl.train("CartPole-v0", "iq", out=saved, **(SETTINGS | {"gamma": 0.5}))
     assert (saved / "run.json").read_bytes() == before
 
 
 def test_a_directory_of_other_things_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(BadInput, match="exists and is not a run"):
-        iqrl.train("CartPole-v0", out=tmp_path, **SETTINGS)
+        iqrl.train("CartPole-v0", "iq", out=tmp_path, **SETTINGS)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -180,7 +180,7 @@ def test_infinite_parameters_stop_the_run_and_keep_what_was_saved(tmp_path, monk
     monkeypatch.setattr(training, "SAVING_SHARE", np.inf)
     settings = SETTINGS | {"learning_starts": 1200, "learning_rate": 1e38, "gamma": 1.0}
     with pytest.raises(RunFailed, match=r"seed 0, 1 became infinite or NaN before step 1,500; .*keeps step 1,000"):
-        iqrl.train("CartPole-v0", out=tmp_path / "run", **settings)
+        iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **settings)
     kept = iqrl.load(tmp_path / "run")
     assert kept.metrics["step"].max() == 1000
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(kept.agent_state.params))
@@ -195,7 +195,7 @@ def test_a_failure_inside_xla_is_a_sentence(monkeypatch):
         training, "compile_driver", lambda driver: compile_driver(driver)._replace(advance=out_of_memory)
     )
     with pytest.raises(RunFailed, match="the compiled program failed: RESOURCE_EXHAUSTED") as caught:
-        iqrl.train("CartPole-v0", **SETTINGS)
+        iqrl.train("CartPole-v0", "iq", **SETTINGS)
     assert "\n" not in str(caught.value)
 
 
@@ -215,7 +215,7 @@ def test_a_full_disk_fails_with_a_sentence(tmp_path, monkeypatch):
     original = store.save_state
     monkeypatch.setattr(store, "save_state", full)
     with pytest.raises(RunFailed, match="No space left on device; what was saved before is still there"):
-        iqrl.train("CartPole-v0", out=tmp_path / "run", **SETTINGS)
+        iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **SETTINGS)
     assert iqrl.load(tmp_path / "run").metrics["step"].max() == 500
     assert not [file for file in (tmp_path / "run").iterdir() if file.name.startswith(".")]
 
