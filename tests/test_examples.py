@@ -3,6 +3,7 @@
 import json
 import runpy
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from iqrl import plugins
 from iqrl.cli.main import main
+from iqrl.diagnostics.analysis import context_matrix
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -94,7 +96,8 @@ def test_interference_of_stable_baselines3(script, tmp_path):
     assert (tmp_path / "sb3_interference.png").stat().st_size > 0
 
 
-def test_context_figures(script, tmp_path):
+def test_context_figures(script, tmp_path, monkeypatch):
+    monkeypatch.setattr(context_matrix, "context_matrix", partial(context_matrix.context_matrix, updates=9, settle=9))
     out = script("context_figures.py", "--steps", "1500", "--states", "100")
     assert "trained on    context 0" in out
     assert {path.name for path in tmp_path.iterdir()} == {"context_matrix.png", "context_states.png"}
