@@ -25,6 +25,7 @@ os.environ.setdefault("IQRL_CORES", "1")
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 
 import functools
+import gc
 
 import jax
 import pytest
@@ -38,6 +39,9 @@ from iqrl.training.compilation import COMPILER_OPTIONS
 from iqrl.training.compiled import Driver
 
 STEPS = 2**20 * 3 * 5 * 7
+
+# Tracing makes many objects and few cycles: Python's default looks through all of them hundreds of times.
+gc.set_threshold(50_000, 20, 100)
 
 
 class SameProgram:

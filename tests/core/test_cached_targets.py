@@ -92,7 +92,6 @@ def check(targets, state, t, random):
     ("task", "method", "settings"),
     [
         ("CartPole-v0", "iq", {"n_step": 3, "update_every": 2}),
-        ("CartPole-v0", "dqn", {"buffer_size": 1}),
         (WALK, "dqn", {"update_every": 1, "optimiser": "adam", "learning_rate": 1e-3}),
     ],
 )

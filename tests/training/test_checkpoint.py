@@ -48,7 +48,9 @@ def test_half_and_half_in_a_new_process_is_the_whole(tmp_path):
 
 
 def test_training_in_memory_and_with_a_directory_agree(tmp_path):
-    assert_same_run(iqrl.train("CartPole-v0", "iq", **SETTINGS), iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **SETTINGS))
+    assert_same_run(
+        iqrl.train("CartPole-v0", "iq", **SETTINGS), iqrl.train("CartPole-v0", "iq", out=tmp_path / "run", **SETTINGS)
+    )
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):

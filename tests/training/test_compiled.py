@@ -13,7 +13,7 @@ from iqrl.training.compiled import Driver
 
 
 def test_heads_and_seeds_are_pairwise_different(small_run, final_state):
-    state, _ = final_state(small_run(seeds=5, seed=0, buffer_size=1))
+    state, _ = final_state(small_run(seeds=5, seed=0, buffer_size=5000))
     heads, trunk = (np.asarray(x) for x in (state.agent.params["heads"]["w"], state.agent.params["trunk"][0]["w"]))
     observations = np.asarray(state.env.inputs.obs)
     for i in range(5):
@@ -24,17 +24,16 @@ def test_heads_and_seeds_are_pairwise_different(small_run, final_state):
                 assert np.abs(heads[:, i] - heads[:, j]).max() > 0.05
 
 
-@pytest.mark.parametrize("buffer_size", [1, 40_000])
-def test_a_seed_follows_the_same_trajectory_in_whatever_company(small_run, final_state, buffer_size):
-    few, _ = final_state(small_run(seeds=2, seed=3, buffer_size=buffer_size))
-    many, _ = final_state(small_run(seeds=5, seed=0, buffer_size=buffer_size))
+def test_a_seed_follows_the_same_trajectory_in_whatever_company(small_run, final_state):
+    few, _ = final_state(small_run(seeds=2, seed=3, buffer_size=5000))
+    many, _ = final_state(small_run(seeds=5, seed=0, buffer_size=5000))
     for x, y in zip(leaves((few.env, few.agent)), leaves((many.env, many.agent)), strict=True):
         np.testing.assert_array_equal(x, y[3:])
 
 
 def test_a_seed_alone_follows_the_same_trajectory(small_run, final_state):
-    many, _ = final_state(small_run(seeds=5, seed=0, buffer_size=1))
-    alone, _ = final_state(small_run(seeds=1, seed=2, buffer_size=1))
+    many, _ = final_state(small_run(seeds=5, seed=0, buffer_size=5000))
+    alone, _ = final_state(small_run(seeds=1, seed=2, buffer_size=5000))
     np.testing.assert_array_equal(many.seeds[2], alone.seeds[0])
     np.testing.assert_allclose(many.env.inputs.obs[2], alone.env.inputs.obs[0], rtol=1e-4, atol=1e-5)
     # One seed is compiled to other kernels than several, which round differently; learning amplifies that.
@@ -60,7 +59,7 @@ def test_no_update_before_learning_starts(small_run, final_state):
 
 
 def test_period_boundaries_do_not_change_the_outcome(small_run, final_state):
-    run = small_run(buffer_size=5000)
+    run = small_run(seeds=5, seed=0, buffer_size=5000)
     whole, _ = final_state(run, [2000])
     parts, _ = final_state(run, [130, 200, 777, 1000, 2000])
     assert_same(whole, parts)

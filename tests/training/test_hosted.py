@@ -117,7 +117,7 @@ SMALL = {
     "hidden": (16,), "batch_size": 8, "update_every": 1,
 }  # fmt: skip
 KINDS = {
-    "vector": [("iq", {"update_every": 4, "n_step": 3}), ("dqn", {"measure_every": 10}), ("rainbow", {})],
+    "vector": [("iq", {"update_every": 4, "n_step": 3}), ("dqn", {"measure_every": 10, "noisy": True})],
     "image": [("iq-te", {"update_every": 4, "contexts": 3})],
 }
 CASES = [(kind, method, settings) for kind, cases in KINDS.items() for method, settings in cases]
@@ -151,10 +151,9 @@ def test_it_makes_the_steps_that_the_compiled_driver_makes(kind, method, setting
     np.testing.assert_array_equal(states[0].env.inputs.obs, states[1].env.inputs.obs)
 
 
-@pytest.mark.parametrize(("kind", "method"), [("vector", "iq"), ("image", "dqn")])
-def test_it_goes_on_bit_for_bit(kind, method, tmp_path):
+def test_a_run_on_images_goes_on_bit_for_bit(tmp_path):
     """Stopped in the middle of episodes, in a period that ends neither with a sync nor with an update."""
-    name, settings = f"{HERE}:{kind}_walk", SMALL | {"steps": 200, "period": 50, "epsilon_decay": 30}
+    name, method, settings = f"{HERE}:image_walk", "dqn", SMALL | {"steps": 200, "period": 50, "epsilon_decay": 30}
     whole = iqrl.train(name, method, **settings)
     iqrl.train(name, method, **(settings | {"steps": 150}), out=tmp_path / "run")
     resumed = iqrl.resume(tmp_path / "run", steps=200)
@@ -177,7 +176,7 @@ def test_it_is_saved_in_the_middle_of_a_period_and_goes_on_bit_for_bit(tmp_path,
     """A period may take an hour; what a killed process loses is no more than what passes between two saves."""
     name, settings = f"{HERE}:vector_walk", SMALL | {"period": 300}
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-    whole = iqrl.train(name, "dqn", **settings)  # where nothing is saved nothing is waited for
+    whole = iqrl.train(name, "iq", **settings)  # where nothing is saved nothing is waited for
     monkeypatch.setattr(training, "SAVING_SHARE", np.inf)
     saved, save = [], RunStore.save
 
@@ -189,7 +188,7 @@ def test_it_is_saved_in_the_middle_of_a_period_and_goes_on_bit_for_bit(tmp_path,
 
     monkeypatch.setattr(RunStore, "save", killed_at_the_third)
     with pytest.raises(Killed):
-        iqrl.train(name, "dqn", **settings, out=tmp_path / "run")
+        iqrl.train(name, "iq", **settings, out=tmp_path / "run")
     assert 0 < saved[-1] < 300
     monkeypatch.setattr(RunStore, "save", save)
     resumed = iqrl.resume(tmp_path / "run")
