@@ -102,7 +102,8 @@ def digests(task: str, method: str, settings: dict) -> dict[str, str]:
         rows = period_rows(run, [(stop, jax.device_get(period), driver.agent.report(stop))])
         for name in rows.columns:
             found[f"metrics.{name}"] = digest(found.get(f"metrics.{name}", ""), np.array(rows[name].to_list()))
-    return found | {name: digest(*jax.tree.leaves(part)) for name, part in parts_of(driver, state).items()}
+    parts = parts_of(driver, program.whole(state))
+    return found | {name: digest(*jax.tree.leaves(part)) for name, part in parts.items()}
 
 
 def parts_of(driver, state) -> dict:
