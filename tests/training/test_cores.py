@@ -1,4 +1,8 @@
-"""Seeds in groups on several cores: the same bits as on one, and as each seed has in a smaller run."""
+"""Seeds in groups: the same bits on any number of cores, the same to rounding on several devices."""
+
+import os
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -6,7 +10,7 @@ import pytest
 
 import iqrl
 from iqrl.errors import BadInput
-from iqrl.training import cores
+from iqrl.training import cores, devices
 
 SMALL = {"steps": 600, "period": 200, "learning_starts": 100, "target_period": 100, "hidden": (8,)}
 
@@ -48,3 +52,35 @@ def test_the_number_of_cores(monkeypatch):
     assert cores.available_cores() >= 1
     with pytest.raises(BadInput, match="at least 1"):
         cores.choose_cores(0)
+
+
+ON_DEVICES = """
+import sys, iqrl, jax, numpy
+from iqrl.training.devices import choose_devices
+settings = dict(period=200, learning_starts=100, target_period=100, hidden=(8,), seeds=7, epsilon_decay=60)
+choose_devices(4)
+iqrl.train("CartPole-v0", "dqn", steps=200, out=sys.argv[1], **settings)  # 2 + 2 + 2 + 1 seeds
+there = iqrl.resume(sys.argv[1], steps=400)
+assert len(jax.devices()) == 4
+choose_devices(1)
+here = iqrl.train("CartPole-v0", "dqn", steps=400, **settings)
+numpy.testing.assert_array_equal(there.returns, here.returns)
+close = lambda a, b: numpy.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+jax.tree.map(close, there.agent_state.params, here.agent_state.params)
+"""
+
+
+def test_seeds_on_several_devices(tmp_path):
+    """The program is another one there, and may round in another way."""
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", ON_DEVICES, tmp_path / "run"], check=True, env=environment, timeout=300)
+
+
+def test_the_number_of_devices(monkeypatch):
+    monkeypatch.delenv("IQRL_DEVICES", raising=False)
+    assert len(devices.available_devices()) == 1
+    monkeypatch.setenv("IQRL_DEVICES", "64")
+    with pytest.raises(BadInput, match="devices is 64; JAX finds 1 of kind cpu here"):
+        devices.available_devices()
+    with pytest.raises(BadInput, match="at least 1"):
+        devices.choose_devices(0)

@@ -69,5 +69,9 @@ def add_cores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cores", type=whole, help="cores that the seeds are spread over (default: all)")
 
 
+def add_devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--devices", type=whole, help="devices that the seeds are spread over (default: all GPUs)")
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, gpu or tpu (default: the best that JAX finds)")

@@ -200,6 +200,10 @@ def run(options: argparse.Namespace) -> None:
         from iqrl.training.cores import choose_cores
 
         choose_cores(options.cores)
+    if getattr(options, "devices", None) is not None:
+        from iqrl.training.devices import choose_devices
+
+        choose_devices(options.devices)
     if getattr(options, "device", None):
         from iqrl.training.devices import choose_device
 

@@ -10,7 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iqrl.cli.flags import add_cores, add_device, add_json, add_run, add_runs, add_trust, decimal, file_path, whole
+from iqrl.cli.flags import (
+    add_cores,
+    add_device,
+    add_devices,
+    add_json,
+    add_run,
+    add_runs,
+    add_trust,
+    decimal,
+    file_path,
+    whole,
+)
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import add_settings, read_request
 from iqrl.settings import Following, settings_of
@@ -48,6 +59,7 @@ def add_train(commands: Any, groups: Iterable[type]) -> None:
     add_settings(parser, (*groups, Following))
     add_cores(parser)
     add_device(parser)
+    add_devices(parser)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -79,6 +91,7 @@ def add_resume(commands: Any) -> None:
     add_settings(parser, (Following,))
     add_cores(parser)
     add_device(parser)
+    add_devices(parser)
 
 
 def resume(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from iqrl.cli.flags import add_cores, add_device, add_json, decimal, file_path, whole
+from iqrl.cli.flags import add_cores, add_device, add_devices, add_json, decimal, file_path, whole
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import NAMES, check_file, read_file
 from iqrl.cli.studies import assignment
@@ -51,6 +51,7 @@ def add_tune(commands: Any) -> None:
     add_json(parser, "the best trial")
     add_cores(parser)
     add_device(parser)
+    add_devices(parser)
 
 
 def searched(text: str) -> tuple[str, Any]:

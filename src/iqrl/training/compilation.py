@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from iqrl.training.compiled import Driver
-from iqrl.training.cores import Groups, InGroups, groups_of
-from iqrl.training.devices import give_memory_back, keep_working_memory, use_chosen_device
+from iqrl.training.cores import Groups, InGroups, OnDevices, equal_groups, groups_of
+from iqrl.training.devices import available_devices, give_memory_back, keep_working_memory, use_chosen_device
 from iqrl.training.hosted import HostedDriver, Part
 from iqrl.training.rounds import hosted_program
 from iqrl.training.states import Period, TrainState
@@ -50,6 +50,9 @@ COMPILER_OPTIONS: dict[str, str | bool] = {
     # One thread per run: the products are too small to share, and a study runs one run per core. Said here and not in
     # the environment, so that a run has the same bits from the command line, from Python and on any number of cores.
     "xla_cpu_multi_thread_eigen": False,
+    # In the order that saves memory, few parts of a step are ready at a time, and XLA seldom hands one to another
+    # thread (see `cores.compute_in_threads`). The bits are the same.
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
 
 
@@ -77,6 +80,8 @@ def compile_driver(driver: Driver) -> Program:
     enable_cache()
     if driver.task.external:
         return compile_hosted(driver)
+    if len(devices := available_devices()) > 1 and driver.run.seeds > 1:
+        return compile_on_devices(driver, devices)
     return compile_in_groups(driver, groups_of(driver.run.seeds, one_by_one=driver.task.image is not None))
 
 
@@ -103,6 +108,29 @@ def compile_in_groups(driver: Driver, groups: Groups) -> Program:
         seconds=seconds,
         restore=lambda state, snapshot: shared.split(state),
         step=lambda parts: int(parts.states[0].step),
+        whole=shared.join,
+    )
+
+
+def compile_on_devices(driver: Driver, devices: Sequence[jax.Device]) -> Program:
+    """A program for a whole period; each device has its own seeds."""
+    started = time.perf_counter()
+    shared = OnDevices(equal_groups(driver.run.seeds, len(devices)), devices)
+    one = replace(driver, run=replace(driver.run, seeds=shared.groups.size))
+    init = jax.jit(driver.init).lower().compile(COMPILER_OPTIONS)
+    like, step = jax.eval_shape(lambda: shared.padded(driver.init())), jax.ShapeDtypeStruct((), jax.numpy.int32)
+    program = shared.program(one.advance).lower(like, step).compile(COMPILER_OPTIONS)
+    give_memory_back()
+
+    def advance(state: TrainState, stop: Any, paused: Any = None) -> tuple[TrainState, Period]:
+        state, period = program(state, stop)
+        return state, shared.counted(period)
+
+    return Program(
+        init=lambda: shared.split(init()),
+        advance=advance,
+        seconds=time.perf_counter() - started,
+        restore=lambda state, snapshot: shared.split(state),
         whole=shared.join,
     )
 

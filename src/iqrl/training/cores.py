@@ -1,8 +1,9 @@
-"""Seeds on several cores: they are divided into groups, and threads advance the groups by one compiled program.
+"""Seeds on several cores or devices: they are divided into groups, which one compiled program advances.
 
 Seeds share nothing but the step. The groups are of one size, so the program is compiled once; where the seeds do not
-fill the last group, its last seed is computed several times and counted once. The groups do not depend on the number of
-cores, so a seed has the same bits on all of them.
+fill the last group, its last seed is computed several times and counted once. On cores, threads advance the groups;
+the groups do not depend on the number of cores, so a seed has the same bits on all of them. On devices (GPUs, or what
+XLA makes of a CPU) each has one group; there the last bits may differ.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from iqrl.errors import BadInput
 from iqrl.training.devices import platform
@@ -42,10 +44,14 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-def compute_on_one_core() -> None:
-    """XLA would hand parts of a small program from thread to thread, which takes longer than to compute them. It reads
-    this when it is used first in a process; later it does nothing."""
-    os.environ.setdefault("NPROC", "1")
+def compute_in_threads(groups: int) -> None:
+    """As many threads of XLA's own as groups are advanced at a time.
+
+    XLA hands parts of a program to them. With more threads than groups, a group's small parts go from thread to thread,
+    which takes longer than to compute them; with fewer, groups wait for each other. XLA reads this when it is used
+    first in a process; later it does nothing.
+    """
+    os.environ.setdefault("NPROC", str(min(available_cores(), groups)))
 
 
 class Groups(NamedTuple):
@@ -68,7 +74,16 @@ def groups_of(seeds: int, one_by_one: bool) -> Groups:
     >>> groups_of(5, one_by_one=False).counts
     (5,)
     """
-    size = 1 if one_by_one else -(-seeds // -(-seeds // TOGETHER))
+    return equal_groups(seeds, seeds if one_by_one else -(-seeds // TOGETHER))
+
+
+def equal_groups(seeds: int, count: int) -> Groups:
+    """So many groups, or fewer where they would be empty.
+
+    >>> equal_groups(5, 3).places
+    (array([0, 1]), array([2, 3]), array([4, 4]))
+    """
+    size = -(-seeds // count)
     begins = range(0, seeds, size)
     places = tuple(np.minimum(np.arange(begin, begin + size), seeds - 1) for begin in begins)
     return Groups(size=size, places=places, counts=tuple(min(size, seeds - begin) for begin in begins))
@@ -109,3 +124,41 @@ class InGroups:
             [np.asarray(leaf)[:count] for leaf, count in zip(leaves, counts, strict=True)]
         )
         return jax.tree.map(join, *of_groups)
+
+
+class OnDevices:
+    """A program of one group, for all of them: each device has its own."""
+
+    def __init__(self, groups: Groups, devices: Sequence[jax.Device]):
+        self.groups = groups
+        self._mesh = Mesh(np.array(devices[: len(groups.places)]), ("seeds",))
+        seeds, everywhere = PartitionSpec("seeds"), PartitionSpec()
+        of_field: dict[str, Any] = dict.fromkeys(TrainState._fields, seeds) | {"step": everywhere}
+        self._state = TrainState(**of_field)
+        self._given, self._made = (self._state, everywhere), (self._state, seeds)
+
+    def program(self, advance: Callable[[TrainState, Any], tuple[TrainState, Period]]) -> Any:
+        """Of all devices, given that of one; to be compiled."""
+        everywhere = jax.shard_map(
+            advance, mesh=self._mesh, in_specs=self._given, out_specs=self._made, check_vma=False
+        )
+        given, made = self._shardings(self._given), self._shardings(self._made)
+        return jax.jit(everywhere, in_shardings=given, out_shardings=made, donate_argnums=0)
+
+    def split(self, whole: TrainState) -> TrainState:
+        return TrainState(*map(jax.device_put, self.padded(whole), self._shardings(self._state)))
+
+    def padded(self, whole: TrainState) -> TrainState:
+        places = np.concatenate(self.groups.places)
+        return TrainState(whole.step, *jax.tree.map(lambda leaf: leaf[places], tuple(whole[1:])))
+
+    def join(self, state: TrainState) -> TrainState:
+        return TrainState(jax.numpy.asarray(state.step), *self.counted(tuple(state[1:])))
+
+    def counted(self, of_seeds: Any) -> Any:
+        """Only the last group may have seeds that do not count."""
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: sum(self.groups.counts)], of_seeds)
+
+    def _shardings(self, specs: Any) -> Any:
+        of_spec = lambda spec: NamedSharding(self._mesh, spec)
+        return jax.tree.map(of_spec, specs, is_leaf=lambda leaf: isinstance(leaf, PartitionSpec))

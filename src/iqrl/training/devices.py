@@ -1,10 +1,12 @@
-"""The device that runs are compiled for, and what the process does with memory that is free.
+"""The devices that runs are compiled for, and what the process does with memory that is free.
 
-The device is the first that JAX finds, or the one that was chosen. What is done about memory is for glibc's allocator.
+They are of the first kind that JAX finds, or of the one that was chosen. What is done about memory is for glibc's
+allocator.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from collections.abc import Callable
@@ -17,11 +19,47 @@ VARIABLE = "IQRL_DEVICE"
 """tells processes that are started from here"""
 
 
+COUNT_VARIABLE = "IQRL_DEVICES"
+"""how many"""
+
+
 def choose_device(name: str) -> None:
     """cpu, gpu or tpu, for all that is compiled from now on, here and in processes started from here."""
     compute_in_the_calling_thread()
-    jax.config.update("jax_default_device", found(name))
+    if name == "cpu":  # is everywhere; to look for it would start XLA before the number of its threads is known
+        jax.config.update("jax_platforms", "cpu")
+    else:
+        jax.config.update("jax_default_device", found(name))
     os.environ[VARIABLE] = name
+
+
+def choose_devices(count: int) -> None:
+    """How many devices the seeds of a run are spread over. A CPU is as many as are asked for."""
+    if count < 1:
+        raise BadInput(f"devices is {count}; it must be at least 1.")
+    os.environ[COUNT_VARIABLE] = str(count)
+
+
+def make_devices() -> None:
+    """A CPU is several devices from when XLA is used first in a process; later it is too late."""
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", _chosen_count() or 1)
+
+
+def available_devices() -> list[jax.Device]:
+    """Those that were chosen; or the CPU as one device, or all of another kind."""
+    kind = platform()
+    there = jax.devices(kind)
+    count = _chosen_count() or (1 if kind == "cpu" else len(there))
+    if count > len(there):
+        raise BadInput(f"devices is {count}; JAX finds {len(there)} of kind {kind} here.")
+    return there[:count]
+
+
+def _chosen_count() -> int:
+    """0 where none was chosen."""
+    text = os.environ.get(COUNT_VARIABLE, "")
+    return int(text) if text.isdigit() else 0
 
 
 def compute_in_the_calling_thread() -> None:

@@ -25,8 +25,8 @@ from iqrl.plugins import in_a_sentence
 from iqrl.settings import Run
 from iqrl.training.compilation import Program, compile_driver
 from iqrl.training.compiled import Driver
-from iqrl.training.cores import compute_on_one_core
-from iqrl.training.devices import compute_in_the_calling_thread
+from iqrl.training.cores import compute_in_threads, groups_of
+from iqrl.training.devices import compute_in_the_calling_thread, make_devices
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
 from iqrl.training.rounds import hosted_driver
@@ -69,9 +69,11 @@ Report = dict[str, float]
 def driver_of(run: Run) -> Driver:
     """The run's driver. Whatever is wrong with the run is reported here, before anything is compiled or written."""
     compute_in_the_calling_thread()
+    make_devices()
     task = make_task(run)
     if not (task.external and task.image):  # whose products are large enough to be shared by all cores
-        compute_on_one_core()
+        groups = groups_of(run.seeds, one_by_one=task.image is not None).places
+        compute_in_threads(1 if task.external else len(groups))
     agent = build_agent(run, task)
     kind = hosted_driver(run) if task.external else Driver
     driver = kind(run=run, task=task, agent=agent, meter=build_meter(run, task, agent))
