@@ -8,7 +8,8 @@ LAYERS = (
     "cli", "api sb3", "model callbacks", "exporting", "reproduction.beside", "experiments", "reproduction",
     "diagnostics.explain",
     "diagnostics.analysis", "training", "diagnostics.interference", "training.timetable", "make_run", "methods", "envs",
-    "core", "settings", "statistics plugins tracking diagnostics.metrics diagnostics.text", "files", "errors locks",
+    "core", "settings", "statistics plugins tracking curve_svg diagnostics.metrics diagnostics.text", "files",
+    "errors locks",
 )  # fmt: skip
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names.split()}
 

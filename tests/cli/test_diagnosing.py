@@ -87,11 +87,17 @@ def test_a_directory_that_cannot_be_made(refused, measured):
 
 def test_explain_prints_the_page_and_writes_it(run, trained):
     code, out, err = run("explain", trained)
-    assert (code, err) == (0, "written to runs/dqn/explain.md\n")
-    assert out.startswith("# Why did it collapse? dqn on CartPole-v0")
+    assert (code, err) == (0, "written to runs/dqn/explain.md\nwritten to runs/dqn/explain.svg\n")
+    assert out.startswith("**")
+    assert "](explain.svg)" in out
     assert "interference was not measured" in out
     assert (trained / "explain.md").read_text() == out
-    assert run("explain", trained, "--out", "here.md").out == Path("here.md").read_text()
+    assert (trained / "explain.svg").read_text().startswith("<svg")
+    result = run("explain", trained, "--out", "here.md", "--json")
+    assert result.out.count("\n") == 1
+    assert result.json["run"] == "runs/dqn"
+    assert result.json["lines"][0] in Path("here.md").read_text()
+    assert Path("here.svg").exists()
 
 
 def test_cost_says_when_the_run_is_not_finished(run, trained, monkeypatch):

@@ -77,7 +77,7 @@ def _matrix_training(options: argparse.Namespace) -> dict[str, int]:
 
 
 def add_explain(commands: Any) -> None:
-    parser = commands.add_parser("explain", help="why the return fell: what changed before it, and what to try")
+    parser = commands.add_parser("explain", help="what became of a run, what went with it, and what to try")
     parser.set_defaults(command=explain)
     add_run(parser)
     parser.add_argument(
@@ -86,17 +86,29 @@ def add_explain(commands: Any) -> None:
         default=0.25,
         help="a fall is a loss of this share of the range of returns (default: 0.25)",
     )
-    parser.add_argument("--out", type=file_path, help="the page to write (default: explain.md in RUN)")
+    parser.add_argument(
+        "--out", type=file_path, help="the page to write, with its picture beside it (default: explain.md in RUN)"
+    )
+    add_json(parser, "what was found")
 
 
 def explain(options: argparse.Namespace) -> None:
-    from iqrl.diagnostics.explain.page import explain as page_of
+    from iqrl.diagnostics.explain.diagnosis import diagnose
+    from iqrl.diagnostics.explain.page import as_data, write_page
+    from iqrl.diagnostics.explain.picture import draw_falls
     from iqrl.training.run_directory import RunStore
 
     store = RunStore.open(options.run)
-    page = page_of(store.run, store.curves(), options.drop)
-    write_text(options.out or store.path / "explain.md", page)
-    print(page, end="")
+    diagnosis = diagnose(store.run, store.curves(), options.drop, bool(store.stopped))
+    path = options.out or store.path / "explain.md"
+    picture = path.with_suffix(".svg")
+    page = write_page(diagnosis, picture.name)
+    write_text(path, page)
+    if path.is_file():  # and no device
+        write_text(picture, draw_falls(diagnosis))
+    print(page, end="", file=text_stream(options))
+    if options.json:
+        print(json.dumps({"run": str(store.path), "page": str(path)} | as_data(diagnosis)))
 
 
 def add_cost(commands: Any) -> None:

@@ -1,22 +1,22 @@
 """What to try next: rules, each of which looks at one measurement and quotes it.
 
-A rule returns a paragraph, or None if its measurement is absent or unremarkable.
+A rule returns what it found and what to try, or None if its measurement is absent or unremarkable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from iqrl.core.replay.base import row_width
 from iqrl.diagnostics.explain.diagnosis import Diagnosis
 from iqrl.diagnostics.explain.evidence import find_conflict
-from iqrl.diagnostics.explain.history import SeedMetrics, take_last
-from iqrl.diagnostics.metrics import find_metric, label_of
-from iqrl.diagnostics.text import listing, number, percent
-from iqrl.envs.registry import make_task
-from iqrl.errors import BadInput
+from iqrl.diagnostics.explain.fate import bound_value
+from iqrl.diagnostics.explain.history import take_last
+from iqrl.diagnostics.metrics import label_of
+from iqrl.diagnostics.text import count, listing, number, percent, return_text
 from iqrl.methods.iq import ContextSettings
 from iqrl.methods.medqn import ConsolidationSettings
 from iqrl.methods.streaming import NormalisationSettings
@@ -37,39 +37,65 @@ OUTWEIGHS = 10.0
 """times the value loss at which a regulariser is too heavy"""
 STILL_EXPLORING = 0.2
 """ε at the end that is too high"""
+SAME = 0.9
+"""share of the periods with the same return from which on nothing tells actions apart"""
 WEIGHTS = {"distillation": "distill_weight", "consolidation": "consolidation_weight", "sparsity": "srnn_weight"}
 """the setting that weighs a regulariser"""
 
 
-def give_advice(diagnosis: Diagnosis) -> list[str]:
-    """The paragraphs of all rules that apply."""
-    return [text for rule in RULES if (text := rule(diagnosis))]
+class Advice(NamedTuple):
+    finding: str
+    """a sentence that quotes a measurement, without its full stop"""
+    options: tuple[str, ...]
+    """what to try, each a flag or a command; none where no setting of the method is known to help"""
+
+    @property
+    def in_words(self) -> str:
+        tried = f"Try {'; or '.join(self.options)}." if self.options else "No setting of this method is known to help."
+        return f"{self.finding}. {tried}"
 
 
-def _write_options(options: list[str]) -> str:
-    return f"Try {listing(options, 'or')}." if options else "No setting of this method is known to help."
+def give_advice(diagnosis: Diagnosis) -> list[Advice]:
+    """What all rules for this fate say that apply, the first of them first."""
+    return [advice for rule in RULES[diagnosis.fate.fate] if (advice := rule(diagnosis))]
 
 
-def suggest_memory(diagnosis: Diagnosis) -> str | None:
+# Where interference goes with the falls
+
+
+def suggest_memory(diagnosis: Diagnosis) -> Advice | None:
     """Where interference goes with the falls: a larger buffer, or a method that keeps what was learned."""
     if not (diagnosis.measured and diagnosis.interference_stands_out):
         return None
+    options = _more_memory(diagnosis)
+    if not options:
+        return None
+    return Advice(f"Interference goes with the falls: {_quote_evidence(diagnosis)}", tuple(options))
+
+
+def suggest_measuring(diagnosis: Diagnosis) -> Advice | None:
+    """Where nothing is known of interference: measure it, or take what helps against it."""
+    if diagnosis.measured:
+        return None
+    buffer = count(diagnosis.run.buffer_size, "transition")
+    options = ["`--measure-every 100`, which shows whether interference goes with it", *_more_memory(diagnosis)]
+    return Advice(f"Interference was not measured; the replay buffer holds {buffer}", tuple(options))
+
+
+def _more_memory(diagnosis: Diagnosis) -> list[str]:
     run, options = diagnosis.run, []
     if run.buffer_size < LARGE_BUFFER:
         # A buffer that is sampled whole must be full when learning starts.
         most = LARGE_BUFFER if run.sampling == "uniform" else run.learning_starts
         size = max(min(max(10 * run.buffer_size, 100), most), run.buffer_size)
-        options = [f"{flag}{_write_memory(run, size)}" for flag in diagnosis.offer(buffer_size=size)]
+        options = [f"{flag}{_write_memory(diagnosis, size)}" for flag in diagnosis.offer(buffer_size=size)]
     if diagnosis.has(ContextSettings) and run.contexts == 1:
         options.append("`--contexts 3`, a head per context")
     elif diagnosis.heads == 1 and run.features == "dense" and not diagnosis.has(ConsolidationSettings):
-        options.append(
-            "`--method local-q`, whose updates leave the values of other states alone and which stores nothing"
-        )
+        if not diagnosis.shows_images:
+            options.append("`--method local-q`, whose updates leave other states alone and which stores nothing")
         options.append("`--method medqn-r`, which keeps what was learned without a larger buffer")
-    if not options:
-        return None
-    return f"**Interference goes with the falls** ({_quote_evidence(diagnosis)}). {_write_options(options)}"
+    return options
 
 
 def _quote_evidence(diagnosis: Diagnosis) -> str:
@@ -80,16 +106,19 @@ def _quote_evidence(diagnosis: Diagnosis) -> str:
     return "; ".join(parts)
 
 
-def _write_memory(run: Run, size: int) -> str:
-    try:
-        task = make_task(run)
-        width = row_width(task.obs_size, task.masked_actions)
-    except BadInput:
-        return ""  # a task of the user's own that cannot be found from here
+def _write_memory(diagnosis: Diagnosis, size: int) -> str:
+    """Of states in a vector, which are stored as numbers of four bytes."""
+    task, run = diagnosis.task, diagnosis.run
+    if task is None or task.image is not None:
+        return ""
+    width = row_width(task.obs_size, task.masked_actions)
     return f" (memory for {size:,} transitions: {4 * width * size:,} bytes a seed, now {4 * width * run.buffer_size:,})"
 
 
-def suggest_heads(diagnosis: Diagnosis) -> str | None:
+# What else stands out
+
+
+def suggest_heads(diagnosis: Diagnosis) -> Advice | None:
     """Where the gradients of contexts conflict in a single head: a head per context."""
     if diagnosis.heads > 1:
         return None
@@ -100,14 +129,16 @@ def suggest_heads(diagnosis: Diagnosis) -> str | None:
     ((i, j), cosine), seed = min(found, key=lambda pair: pair[0].cosine)
     if cosine >= CONFLICT:
         return None
-    flag = "--contexts 3" if diagnosis.has(ContextSettings) else "--method iq"
-    return (
-        f"**Contexts pull a single head in opposite directions**: the TD gradients of contexts {i} and {j} have "
-        f"a cosine of {cosine:.2f} (seed {seed}, mean over the last half). Try `{flag}`, a head per context."
+    other = "--method iq-re" if diagnosis.shows_images else "--method iq"
+    flag = "--contexts 3" if diagnosis.has(ContextSettings) else other
+    return Advice(
+        f"Contexts pull a single head in opposite directions: the TD gradients of contexts {i} and {j} have "
+        f"a cosine of {cosine:.2f} (seed {seed}, mean over the last half)",
+        (f"`{flag}`, a head per context",),
     )
 
 
-def suggest_other_contexts(diagnosis: Diagnosis) -> str | None:
+def suggest_other_contexts(diagnosis: Diagnosis) -> Advice | None:
     """Where one context has nearly all states, or some have none: fewer contexts, or found in another way."""
     if diagnosis.heads == 1 or not diagnosis.has(ContextSettings):
         return None
@@ -120,10 +151,11 @@ def suggest_other_contexts(diagnosis: Diagnosis) -> str | None:
         kind for kind in _allowed_scalings(diagnosis) if kind != getattr(diagnosis.run, "context_scaling", None)
     )
     options = diagnosis.offer(contexts=max(diagnosis.run.k - 1, 1), context_init="kmeans", context_scaling=scaling)
-    return (
-        f"**The contexts divide little**: over the last half, the fullest one held {percent(fullest)} of the steps "
+    return Advice(
+        f"The contexts divide little: over the last half, the fullest one held {percent(fullest)} of the steps "
         f"(seed {seed}), and {empty} of {sum(len(share) for share, _ in shares)} held less than "
-        f"{percent(NEARLY_NONE)}. {_write_options(options)}"
+        f"{percent(NEARLY_NONE)}",
+        tuple(options),
     )
 
 
@@ -134,7 +166,7 @@ def _allowed_scalings(diagnosis: Diagnosis) -> tuple[str, str]:
     return "task", "none" if "context_init" in diagnosis.fixed else "running"
 
 
-def suggest_later_start(diagnosis: Diagnosis) -> str | None:
+def suggest_later_start(diagnosis: Diagnosis) -> Advice | None:
     """Where centroids still move at the end: a later start of learning."""
     if "centroid_movement" not in diagnosis.columns:
         return None
@@ -145,10 +177,10 @@ def suggest_later_start(diagnosis: Diagnosis) -> str | None:
         first, last = float(mean_finite(moved[: len(moved) // 4])), float(mean_finite(take_last(moved, 0.1)))
         options = diagnosis.offer(learning_starts=_later_start(diagnosis.run))
         if last > first / 2 and options:
-            return (
-                f"**The centroids still move at the end** (seed {seed.seed}: {number(last)} a period in the last "
-                f"tenth, {number(first)} in the first quarter). Try {listing(options)}, so that they start closer to "
-                f"where they end."
+            return Advice(
+                f"The centroids still move at the end (seed {seed.seed}: {number(last)} a period in the last "
+                f"tenth, {number(first)} in the first quarter)",
+                tuple(f"{option}, so that they start closer to where they end" for option in options),
             )
     return None
 
@@ -159,7 +191,7 @@ def _later_start(run: Run) -> int:
     return max(latest // run.update_every * run.update_every, run.learning_starts)
 
 
-def report_overestimation(diagnosis: Diagnosis) -> str | None:
+def report_overestimation(diagnosis: Diagnosis) -> Advice | None:
     """Where values are far above what the returns allow."""
     if diagnosis.has(NormalisationSettings) and diagnosis.run.normalise:
         return None  # values are of scaled rewards, and cannot be set against returns
@@ -172,32 +204,15 @@ def report_overestimation(diagnosis: Diagnosis) -> str | None:
             continue
         options = diagnosis.offer(double_q=True, learning_rate=diagnosis.run.learning_rate / 5)
         options += ["another `target_period`"] if "target_period" in diagnosis.open_settings else []
-        return (
-            f"**Values are beyond what the returns can give**: in seed {seed.seed}, {label_of(name)} is {number(last)} "
-            f"over the last tenth, and {number(highest)} is about the most that its returns allow. "
-            f"{_write_options(options)}"
+        return Advice(
+            f"Values are beyond what the returns can give: in seed {seed.seed}, {label_of(name)} is {number(last)} "
+            f"over the last tenth, and {number(highest)} is about the most that its returns allow",
+            tuple(options),
         )
     return None
 
 
-def bound_value(run: Run, seed: SeedMetrics) -> float | None:
-    """The largest value that the returns make plausible; None if values have no bound.
-
-    An episode's return bounds it where a time limit is an end. Where it is not, the rewards go on after the limit,
-    at the rate at which they came, up to rate / (1 - γ).
-    """
-    if not np.isfinite(seed.returns).any():
-        return None
-    largest = float(np.nanmax(np.abs(seed.returns)))
-    if not run.bootstrap_time_limit:
-        return largest
-    if run.gamma == 1:
-        return None
-    rates = np.abs(seed.returns) * seed.columns["episodes"] / np.diff(seed.steps, prepend=0)
-    return max(largest, float(np.nanmax(rates)) / (1 - run.gamma))
-
-
-def report_dormant_units(diagnosis: Diagnosis) -> str | None:
+def report_dormant_units(diagnosis: Diagnosis) -> Advice | None:
     """Where many units are dormant."""
     if "dormant_units" not in diagnosis.columns:
         return None
@@ -208,22 +223,21 @@ def report_dormant_units(diagnosis: Diagnosis) -> str | None:
     if not share > DORMANT:
         return None
     options = diagnosis.offer(layer_norm=True, learning_rate=diagnosis.run.learning_rate / 5)
-    found = f"{percent(share)} of them over the last tenth (seed {seed})"
-    return f"**Units are dormant**: {found}. {_write_options(options)}"
+    return Advice(f"Units are dormant: {percent(share)} of them over the last tenth (seed {seed})", tuple(options))
 
 
-def report_exploration(diagnosis: Diagnosis) -> str | None:
+def report_exploration(diagnosis: Diagnosis) -> Advice | None:
     """Where many actions are random until the end."""
     last = float(diagnosis.columns["epsilon"][-1])
     if last <= STILL_EXPLORING:
         return None
     reached = int(diagnosis.seeds[0].steps[-1])
     options = diagnosis.offer(epsilon_decay=diagnosis.run.steps // 10, epsilon_final=0.02)
-    options += ["`iqrl resume`: the run is not finished"] if reached < diagnosis.run.steps else []
-    return f"**Many actions are still random**: ε is {number(last)} at step {reached:,}. {_write_options(options)}"
+    options = ["`iqrl resume RUN`", *options] if reached < diagnosis.run.steps else options
+    return Advice(f"Many actions are still random: ε is {number(last)} at step {reached:,}", tuple(options))
 
 
-def suggest_lighter_regulariser(diagnosis: Diagnosis) -> str | None:
+def suggest_lighter_regulariser(diagnosis: Diagnosis) -> Advice | None:
     """Where a regulariser is far larger than the loss of the values."""
     for term, setting in WEIGHTS.items():
         if f"{term}_loss" not in diagnosis.columns or setting not in diagnosis.open_settings:
@@ -233,29 +247,85 @@ def suggest_lighter_regulariser(diagnosis: Diagnosis) -> str | None:
             added = seed.columns[f"{term}_loss"] * seed.columns[f"{term}_weight"]
             added, value = (float(mean_finite(take_last(it, 0.5))) for it in (added, seed.columns["value_loss"]))
             if added > OUTWEIGHS * value:
-                return (
-                    f"**The {term} outweighs the values**: times its weight it is {number(added)} over the last half, "
-                    f"and the value loss is {number(value)} (seed {seed.seed}). {_write_options(options)}"
+                return Advice(
+                    f"The {term} outweighs the values: times its weight it is {number(added)} over the last half, "
+                    f"and the value loss is {number(value)} (seed {seed.seed})",
+                    tuple(options),
                 )
     return None
 
 
-def report_no_interference(diagnosis: Diagnosis) -> str | None:
-    """Where interference does not go with the falls: what else moved."""
-    if diagnosis.coincidence is None or diagnosis.interference_stands_out:
+# Where it never learned, diverged, or goes on
+
+
+def report_sameness(diagnosis: Diagnosis) -> Advice | None:
+    """Where nearly every period has the same return, nothing tells actions apart."""
+    shares = []
+    for seed in diagnosis.seeds:
+        points = seed.returns[np.isfinite(seed.returns)]
+        values, counts = np.unique(points.round(6), return_counts=True)
+        if len(values):
+            shares.append(
+                (counts.max() / len(points), int(counts.max()), len(points), values[counts.argmax()], seed.seed)
+            )
+    share, same, of, value, name = max(shares, default=(0.0, 0, 0, 0.0, 0))
+    if share < SAME:
         return None
-    movements = [movement for found in diagnosis.falls for movement in found.before + found.during]
-    moved = dict.fromkeys(movement.label for movement in movements if not _is_interference(movement.metric))
-    rest = f"What moved: {listing(list(moved))}." if moved else "Nothing else that was measured moved either."
-    return f"**Interference does not stand out**: {diagnosis.coincidence.in_words}. {rest}"
+    run = diagnosis.run
+    options = diagnosis.offer(epsilon_decay=max(run.steps // 2, run.epsilon_decay), n_step=max(run.n_step, 3))
+    found = f"in {same} of {of} periods the return was {return_text(value)} (seed {name})"
+    return Advice(f"Nearly every episode ended alike: {found}, so no episode was better than another", tuple(options))
 
 
-def _is_interference(name: str) -> bool:
-    metric = find_metric(name)
-    return metric is not None and metric.group == "interference"
+def suggest_search(diagnosis: Diagnosis) -> Advice | None:
+    """What is left: other settings, or another method."""
+    run, ends = diagnosis.run, []
+    for name in ("max_q", "value_loss"):
+        if name in diagnosis.columns:
+            last = [float(mean_finite(take_last(seed.columns[name], 0.1))) for seed in diagnosis.seeds]
+            ends.append(f"{label_of(name)} {number(float(mean_finite(np.array(last))))}")
+    recommended = "dqn" if diagnosis.shows_images else "local-q"
+    options = [] if run.method == recommended else [f"`--method {recommended}`"]
+    options.append(f"`iqrl tune {run.task} --method {run.method}`, which searches its settings")
+    return Advice(f"Over the last tenth: {listing(ends)}", tuple(options)) if ends else None
 
 
-RULES: tuple[Callable[[Diagnosis], str | None], ...] = (
-    suggest_memory, suggest_heads, suggest_other_contexts, suggest_later_start, report_overestimation,
-    report_dormant_units, report_exploration, suggest_lighter_regulariser, report_no_interference,
+def suggest_smaller_steps(diagnosis: Diagnosis) -> Advice | None:
+    """Where values or losses left all bounds."""
+    judged = diagnosis.fate.those[0]
+    assert judged.broken is not None
+    name, since = judged.broken
+    values, steps = judged.seed.columns[name], judged.seed.steps
+    before = np.flatnonzero(np.isfinite(values[:since]))
+    last = f"{label_of(name)} was {number(values[before[-1]])} at step {steps[before[-1]]:,}" if len(before) else ""
+    rate = diagnosis.run.learning_rate
+    options = diagnosis.offer(learning_rate=rate / 10, gradient_clip=10.0, double_q=True)
+    return Advice(last or f"The learning rate was {rate:g}", tuple(options))
+
+
+def suggest_going_on(diagnosis: Diagnosis) -> Advice | None:
+    """Where the run was not at its end."""
+    run, seeds = diagnosis.run, diagnosis.fate.those
+    epsilon = f"ε is {number(float(diagnosis.columns['epsilon'][-1]))}" if "epsilon" in diagnosis.columns else ""
+    if diagnosis.fate.unfinished:
+        return Advice(epsilon or "The run is not finished", ("`iqrl resume RUN`, which goes on where it stopped",))
+    final, earlier = (float(mean_finite(np.array([getattr(it, at) for it in seeds]))) for at in ("final", "earlier"))
+    rose = f"the return rose from {return_text(earlier)} to {return_text(final)} in the last fifth of the run"
+    found = "; ".join(filter(None, [epsilon, rose if final > earlier else ""]))
+    return Advice(found or "The run is short", (f"`iqrl resume RUN --steps {2 * run.steps}`",))
+
+
+Rule = Callable[[Diagnosis], Advice | None]
+STANDING_OUT: tuple[Rule, ...] = (
+    suggest_heads, suggest_other_contexts, suggest_later_start, report_overestimation, report_dormant_units,
+    report_exploration, suggest_lighter_regulariser,
 )  # fmt: skip
+RULES: dict[str, tuple[Rule, ...]] = {
+    "diverged": (suggest_smaller_steps,),
+    "collapsed": (suggest_memory, *STANDING_OUT, suggest_measuring),
+    "never learned": (report_sameness, *STANDING_OUT, suggest_search),
+    "still learning": (suggest_going_on,),
+    "fine": (suggest_memory,),
+    "too short": (suggest_going_on,),
+}
+"""which rules are asked, by what became of the run"""

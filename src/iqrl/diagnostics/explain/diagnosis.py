@@ -18,7 +18,10 @@ from iqrl.diagnostics.explain.evidence import (
     find_association,
     find_coincidence,
 )
-from iqrl.diagnostics.explain.history import Fall, History, SeedMetrics, split_by_seed, trace_history
+from iqrl.diagnostics.explain.fate import RunFate, judge
+from iqrl.diagnostics.explain.history import Fall, History, SeedMetrics, solved_at, split_by_seed, trace_history
+from iqrl.envs.base import Task
+from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput
 from iqrl.methods.registry import Method, find_method
 from iqrl.settings import COMMON, Run, settings_of
@@ -36,6 +39,12 @@ class Diagnosis(NamedTuple):
     """the deepest falls, deepest first"""
     association: Association | None
     coincidence: Coincidence | None
+    fate: RunFate
+    solved: float
+    """the return at which the task counts as solved; NaN where nobody says"""
+    drop: float
+    task: Task | None
+    """None for one of the user's own that cannot be found from here"""
 
     @property
     def seeds(self) -> list[SeedMetrics]:
@@ -49,6 +58,10 @@ class Diagnosis(NamedTuple):
     @property
     def heads(self) -> int:
         return self.histories[0].seed.heads
+
+    @property
+    def shows_images(self) -> bool:
+        return self.task is not None and self.task.image is not None
 
     @property
     def measured(self) -> bool:
@@ -90,17 +103,34 @@ class Diagnosis(NamedTuple):
         return [_write_flag(name, value) for name, value in can.items() if getattr(self.run, name) != value]
 
 
-def diagnose(run: Run, metrics: pl.DataFrame, drop: float) -> Diagnosis:
-    """Read a run's metrics; `drop` is the share of a seed's range of returns that makes a fall."""
-    seeds = split_by_seed(run, metrics)
-    histories = [trace_history(seed, drop) for seed in seeds]
+def diagnose(run: Run, metrics: pl.DataFrame, drop: float = 0.25, stopped: bool = False) -> Diagnosis:
+    """Read a run's metrics; `drop` is the share of a seed's range of returns that makes a fall.
+
+    `stopped`: whether the run's own rules ended it before its last step."""
+    if not 0 < drop <= 1:
+        raise BadInput(f"drop must be more than 0 and at most 1, got {drop}.")
+    if not metrics.height:
+        raise BadInput("the run has no measurements yet; train it first.")
+    seeds, solved = split_by_seed(run, metrics), solved_at(run.task)
+    histories = [trace_history(seed, drop, solved) for seed in seeds]
     return Diagnosis(
         run=run,
         histories=histories,
         falls=[examine_fall(seed, fall) for seed, fall in _select_deepest(histories)],
         association=find_association(seeds),
         coincidence=find_coincidence(histories),
+        fate=judge(run, histories, drop, stopped),
+        solved=solved,
+        drop=drop,
+        task=_find_task(run),
     )
+
+
+def _find_task(run: Run) -> Task | None:
+    try:
+        return make_task(run)
+    except BadInput:
+        return None
 
 
 def _select_deepest(histories: Sequence[History]) -> list[tuple[SeedMetrics, Fall]]:

@@ -9,16 +9,21 @@ where there is something to fall from:
 
 - The *exploring* periods are those that ended with ε ≥ 0.5, or the first one. Their mean return is the exploring level.
   The *usual change* is the median absolute change from one period to the next.
-- The *bar* is the exploring level plus 3 usual changes. A seed *learned* if three successive returns after the
-  exploring ones have a median above the bar. Its falls begin above the bar, or go lower than the fall before.
+- The *bar* is the exploring level plus 3 usual changes. Where Gymnasium says at which return a task counts as solved,
+  it is at least a tenth of the way from the exploring level to there, and at most half of it: 44 of 500 points are
+  nothing learned, and most of the way is something, however much the returns change. A seed *learned* if three
+  successive returns after the exploring ones have a median above the bar. Its falls begin above the bar, or go lower
+  than the fall before.
 - A seed may have learned before its first period ended, and never rise above it. If the medians of three returns span
-  more than 6 usual changes, the falls that begin after ε has finished decaying count.
+  more than 6 usual changes, and a quarter of the way from the lowest to a solved task, the falls that begin after ε
+  has finished decaying count.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import gymnasium
 import numpy as np
 import polars as pl
 
@@ -34,6 +39,8 @@ EXPLORING = 0.5
 """ε from which on a period counts as exploring"""
 RISE, SPAN = 3, 6
 """in usual changes: what noise does not reach, above one level and from the lowest to the highest"""
+LEAST_WAY, MOST_WAY, QUARTER = 0.1, 0.5, 0.25
+"""of the way to a solved task: less is nothing learned, more is something; and what a first period must have learned"""
 
 
 class SeedMetrics(NamedTuple):
@@ -117,8 +124,17 @@ def take_last(values: np.ndarray, share: float) -> np.ndarray:
     return values[-max(int(len(values) * share), 1) :]
 
 
-def trace_history(seed: SeedMetrics, drop: float) -> History:
-    """Judge a seed's curve; a fall is deeper than the share `drop` of the curve's range."""
+def solved_at(task: str) -> float:
+    """The return at which Gymnasium counts a task as solved; NaN where it does not say."""
+    spec = gymnasium.registry.get(task) or gymnasium.registry.get(f"{task}-v0")
+    found = None if spec is None else spec.reward_threshold
+    return float("nan") if found is None else float(found)
+
+
+def trace_history(seed: SeedMetrics, drop: float, solved: float = float("nan")) -> History:
+    """Judge a seed's curve; a fall is deeper than the share `drop` of the curve's range.
+
+    `solved`: the return at which the task counts as solved; NaN where nobody says."""
     ended = np.isfinite(seed.returns)
     exploring = find_exploring(seed)
     points, later = seed.returns[ended], seed.returns[ended & ~exploring]
@@ -126,13 +142,16 @@ def trace_history(seed: SeedMetrics, drop: float) -> History:
         return History(seed=seed, kind="short" if len(points) else "empty")
     level = float(seed.returns[exploring].mean())
     change = float(np.median(np.abs(np.diff(points))))
-    history = History(seed=seed, kind="learned", exploring_level=level, usual_change=change, bar=level + RISE * change)
+    way = max(solved - level, 0.0) if np.isfinite(solved) else 0.0
+    bar = level + (float(np.clip(RISE * change, LEAST_WAY * way, MOST_WAY * way)) if way else RISE * change)
+    history = History(seed=seed, kind="learned", exploring_level=level, usual_change=change, bar=bar)
     falls = find_falls(seed.returns, drop * float(np.ptp(points)))
     medians = np.median(np.lib.stride_tricks.sliding_window_view(later, 3), axis=1)
     if medians.max() > history.bar:
         return history._replace(falls=_keep_falls_from_learned(seed.returns, falls, history.bar))
     settled = tuple(fall for fall in falls if seed.settled[fall.peak])
-    if settled and np.ptp(medians) > SPAN * change:
+    lowest_way = QUARTER * max(solved - medians.min(), 0.0) if np.isfinite(solved) else 0.0
+    if settled and np.ptp(medians) > max(SPAN * change, lowest_way):
         return history._replace(falls=settled)
     return history._replace(kind="unlearned")
 

@@ -1,0 +1,140 @@
+"""A learning curve as a small SVG drawing, made of text alone: for pages and notebooks.
+
+Every seed is a thin line, their mean a thick one. Falls are marked: a band where the return went down, a triangle at
+its lowest point, a label above.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+WIDTH, HEIGHT = 640, 260
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 42, 40
+INK, PALE, SEED_LINE, MEAN_LINE, LASTING, REGAINED = "#24292f", "#d0d7de", "#7aa6c2", "#0b5d85", "#c0392b", "#c77c11"
+POINTS = 400
+"""of a line, at most: more cannot be seen"""
+
+
+class Mark(NamedTuple):
+    """A fall of one seed's curve."""
+
+    start: float
+    """the step up to which the return was still high"""
+    end: float
+    low: tuple[float, float]
+    """step and return of the lowest point"""
+    lasting: bool
+    """whether it was not regained by the end"""
+    label: str
+
+
+class Frame(NamedTuple):
+    """Where steps and returns are in the drawing."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def across(self, step: float) -> float:
+        return LEFT + (step - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - LEFT - RIGHT)
+
+    def down(self, value: float) -> float:
+        return TOP + (self.y[1] - value) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
+
+
+def draw_curve(steps: np.ndarray, returns: np.ndarray, title: str, marks: Sequence[Mark] = ()) -> str:
+    """`steps` [periods], `returns` [seeds, periods] with NaN where no episode ended."""
+    values = returns[np.isfinite(returns)]
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    margin = 0.05 * (high - low) or max(abs(high), 1.0) * 0.05
+    frame = Frame((0.0, float(max(steps[-1], 1)) if len(steps) else 1.0), (low - margin, high + margin))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" '
+        f'aria-label="{html.escape(title)}" style="max-width:100%;height:auto" font-family="sans-serif" '
+        f'font-size="12" fill="{INK}">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+        f'<text x="{LEFT}" y="18" font-size="13">{html.escape(title)}</text>',
+        *_draw_axes(frame),
+        *[_draw_band(frame, mark) for mark in marks],
+        *_draw_lines(frame, steps, returns),
+        *[_draw_low(frame, mark) for mark in marks],
+    ]
+    return "".join(parts) + "</svg>"
+
+
+def _draw_axes(frame: Frame) -> list[str]:
+    parts = []
+    for value in nice_ticks(*frame.y):
+        y = frame.down(value)
+        parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{PALE}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,g}</text>')
+    for value in nice_ticks(*frame.x):
+        anchor = "end" if frame.across(value) > WIDTH - RIGHT - 30 else "middle"
+        place = f'x="{frame.across(value):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{anchor}"'
+        parts.append(f"<text {place}>{_short(value)}</text>")
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">steps</text>')
+    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">return</text>')
+    return parts
+
+
+def _draw_lines(frame: Frame, steps: np.ndarray, returns: np.ndarray) -> list[str]:
+    seeds = [_draw_line(frame, steps, row, SEED_LINE, 1.0) for row in returns] if len(returns) > 1 else []
+    finite = np.isfinite(returns)
+    mean = np.where(finite, returns, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    return [*seeds, _draw_line(frame, steps, np.where(finite.any(axis=0), mean, np.nan), MEAN_LINE, 2.2)]
+
+
+def _draw_line(frame: Frame, steps: np.ndarray, values: np.ndarray, colour: str, width: float) -> str:
+    shown = np.flatnonzero(np.isfinite(values))
+    shown = shown[np.unique(np.linspace(0, len(shown) - 1, POINTS).astype(int))] if len(shown) > POINTS else shown
+    points = [(frame.across(float(steps[i])), frame.down(float(values[i]))) for i in shown]
+    if len(points) == 1:
+        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3" fill="{colour}"/>'
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}" stroke-linejoin="round"/>'
+
+
+def _draw_band(frame: Frame, mark: Mark) -> str:
+    left, right = frame.across(mark.start), frame.across(mark.end)
+    colour = LASTING if mark.lasting else REGAINED
+    size = f'width="{max(right - left, 2):.1f}" height="{HEIGHT - TOP - BOTTOM}"'
+    return f'<rect x="{left:.1f}" y="{TOP}" {size} fill="{colour}" fill-opacity="0.16"/>'
+
+
+def _draw_low(frame: Frame, mark: Mark) -> str:
+    x, y = frame.across(mark.low[0]), frame.down(mark.low[1])
+    middle = (frame.across(mark.start) + frame.across(mark.end)) / 2
+    colour = LASTING if mark.lasting else REGAINED
+    return (
+        f'<path d="M{x:.1f} {y:.1f}l-5 -9h10z" fill="{colour}"/>'
+        f'<text x="{middle:.1f}" y="{TOP - 3}" text-anchor="middle" fill="{colour}" font-weight="bold">'
+        f"{html.escape(mark.label)}</text>"
+    )
+
+
+def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers in a span.
+
+    >>> nice_ticks(0, 198), nice_ticks(-1.2, 0.9)
+    ([0.0, 50.0, 100.0, 150.0], [-1.0, -0.5, 0.0, 0.5])
+    """
+    rough = (high - low) / about
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * times for times in (1, 2, 5, 10) if size * times >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(i * step, 10) + 0.0 for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _short(steps: float) -> str:
+    """
+    >>> _short(0), _short(400_000), _short(2_500_000)
+    ('0', '400k', '2.5M')
+    """
+    if steps >= 1e6:
+        return f"{steps / 1e6:g}M"
+    return f"{steps / 1000:g}k" if steps >= 1000 else f"{steps:g}"

@@ -1,0 +1,137 @@
+"""What became of a run, in a word: of each seed, and of all of them.
+
+    diverged         the value loss or the values are no numbers any more, or far beyond what the returns can give
+    collapsed        it learned, fell, and ended more than a share `drop` of its range below its best level
+    never learned    it never rose clearly above its exploring periods (`history.py` has the bar)
+    still learning   the run is not finished, its ε still decayed at the end, or the return still rose there
+    fine             none of these
+    too short        fewer than three returns after the exploring ones
+
+The best level is the highest median of three successive returns: one lucky period is no level. The final level is the
+mean of the last tenth of the periods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from iqrl.diagnostics.explain.history import History, SeedMetrics, take_last
+from iqrl.settings import Run
+from iqrl.statistics.curves import mean_finite
+
+Fate = Literal["diverged", "collapsed", "never learned", "still learning", "fine", "too short"]
+BAD: tuple[Fate, ...] = ("diverged", "collapsed", "never learned")
+"""the worst first"""
+BEYOND = 1000.0
+"""times the largest plausible value at which values have diverged"""
+STILL_RISING = 0.05
+"""of the range: a final level that is so much above the best one before the last fifth is still a rise"""
+
+
+class SeedFate(NamedTuple):
+    history: History
+    fate: Fate
+    best: float
+    final: float
+    earlier: float = np.nan
+    """the best level before the last fifth of the run: what the end is compared with"""
+    broken: tuple[str, int] | None = None
+    """the metric that diverged, and the index of the first period in which it had"""
+
+    @property
+    def seed(self) -> SeedMetrics:
+        return self.history.seed
+
+
+class RunFate(NamedTuple):
+    """One word for all seeds: of the bad ones the most frequent; else whether most are still learning, or fine."""
+
+    fate: Fate
+    seeds: tuple[SeedFate, ...]
+    unfinished: bool
+
+    @property
+    def those(self) -> list[SeedFate]:
+        """The seeds of this fate."""
+        return [seed for seed in self.seeds if seed.fate == self.fate]
+
+    @property
+    def others(self) -> Counter[Fate]:
+        return Counter(seed.fate for seed in self.seeds if seed.fate != self.fate)
+
+
+def judge(run: Run, histories: Sequence[History], drop: float, stopped: bool = False) -> RunFate:
+    """`stopped`: whether the run's own rules ended it before its last step, which is an end like another."""
+    unfinished = not stopped and max(int(history.seed.steps[-1]) for history in histories) < run.steps
+    seeds = tuple(judge_seed(run, history, drop, unfinished) for history in histories)
+    counts = Counter(seed.fate for seed in seeds)
+    bad = [fate for fate in BAD if counts[fate]]
+    rest: tuple[Fate, ...] = ("still learning", "fine", "too short")
+    return RunFate(max(bad or rest, key=lambda fate: counts[fate]), seeds, unfinished)
+
+
+def judge_seed(run: Run, history: History, drop: float, unfinished: bool) -> SeedFate:
+    seed = history.seed
+    points = seed.returns[np.isfinite(seed.returns)]
+    best, final = best_level(points), float(mean_finite(take_last(seed.returns, 0.1)))
+    earlier = best_level(points[: max(int(0.8 * len(points)), 1)])
+    judged = SeedFate(history, "fine", best, final, earlier)
+    if broken := find_divergence(run, seed):
+        return judged._replace(fate="diverged", broken=broken)
+    if history.kind in ("empty", "short"):
+        return judged._replace(fate="still learning" if unfinished else "too short")
+    if history.kind == "unlearned":
+        early = (unfinished and seed.steps[-1] < run.steps / 2) or not seed.settled.any()
+        return judged._replace(fate="still learning" if early else "never learned")
+    if history.falls and best - final > drop * float(np.ptp(points)):
+        return judged._replace(fate="collapsed")
+    rising = final - earlier > max(STILL_RISING * float(np.ptp(points)), history.usual_change)
+    goes_on = unfinished or rising or not seed.settled.any()
+    return judged._replace(fate="still learning" if goes_on else "fine")
+
+
+def best_level(points: np.ndarray) -> float:
+    if len(points) < 3:
+        return float(points.max()) if len(points) else np.nan
+    return float(np.median(np.lib.stride_tricks.sliding_window_view(points, 3), axis=1).max())
+
+
+def find_divergence(run: Run, seed: SeedMetrics) -> tuple[str, int] | None:
+    """The first metric that is no number up to the end, or whose values left all bounds, and since when.
+
+    A loss is NaN before learning starts too, where there is nothing to take the mean of.
+    """
+    begun = np.concatenate([[0], seed.steps[:-1]]) >= run.learning_starts
+    for name in ("value_loss", "max_q"):
+        values = seed.columns.get(name)
+        if values is None or not begun.any():
+            continue
+        broken = begun & ~np.isfinite(values)
+        if np.isinf(values).any() or (broken[-1] and len(values) > 1):
+            return name, int(np.argmax(np.isinf(values) | broken))
+    bound = bound_value(run, seed)
+    values = np.abs(seed.columns["max_q"]) if "max_q" in seed.columns else np.zeros(1)
+    if bound and np.nan_to_num(values[-1]) > BEYOND * bound:
+        return "max_q", int(np.argmax(np.nan_to_num(values) > BEYOND * bound))
+    return None
+
+
+def bound_value(run: Run, seed: SeedMetrics) -> float | None:
+    """The largest value that the returns make plausible; None if values have no bound.
+
+    An episode's return bounds it where a time limit is an end. Where it is not, the rewards go on after the limit,
+    at the rate at which they came, up to rate / (1 - γ).
+    """
+    if not np.isfinite(seed.returns).any():
+        return None
+    largest = float(np.nanmax(np.abs(seed.returns)))
+    if not run.bootstrap_time_limit:
+        return largest
+    if run.gamma == 1:
+        return None
+    rates = np.abs(seed.returns) * seed.columns["episodes"] / np.diff(seed.steps, prepend=0)
+    return max(largest, float(np.nanmax(rates)) / (1 - run.gamma))

@@ -1,0 +1,33 @@
+"""The picture of `iqrl explain`: the learning curve, with the falls marked on it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iqrl.curve_svg import Mark, draw_curve
+from iqrl.diagnostics.explain.diagnosis import Diagnosis
+from iqrl.diagnostics.explain.evidence import FallEvidence
+
+
+def draw_falls(diagnosis: Diagnosis) -> str:
+    """An SVG drawing: red where a fall lasted until the end, orange where half of it was regained. The falls are
+    numbered as on the page."""
+    seeds = diagnosis.seeds
+    steps = max((seed.steps for seed in seeds), key=len)
+    returns = np.full((len(seeds), len(steps)), np.nan)
+    for row, seed in zip(returns, seeds, strict=True):
+        row[: len(seed.returns)] = seed.returns
+    run = diagnosis.run
+    title = f"{run.method} on {run.task}, N = {run.buffer_size:,}: {diagnosis.fate.fate}"
+    return draw_curve(steps, returns, title, [_mark(i, it) for i, it in enumerate(diagnosis.falls, 1)])
+
+
+def _mark(place: int, evidence: FallEvidence) -> Mark:
+    seed, fall = evidence.seed, evidence.fall
+    return Mark(
+        start=float(seed.steps[fall.last_high]),
+        end=float(seed.steps[fall.first_low]),
+        low=(float(seed.steps[fall.trough]), float(seed.returns[fall.trough])),
+        lasting=fall.recovered is None,
+        label=str(place),
+    )

@@ -1,0 +1,171 @@
+"""The three lines with which the page begins: what happened, what went with it, what to try; each with its number.
+
+All three follow from the fate of the run (`fate.py`), so they cannot contradict each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from iqrl.diagnostics.explain.advice import Advice, give_advice
+from iqrl.diagnostics.explain.diagnosis import Diagnosis
+from iqrl.diagnostics.explain.evidence import Movement
+from iqrl.diagnostics.explain.fate import BAD, Fate, RunFate, SeedFate
+from iqrl.diagnostics.explain.history import Fall
+from iqrl.diagnostics.metrics import label_of
+from iqrl.diagnostics.text import count, listing, number, percent, return_text
+from iqrl.statistics.curves import mean_finite
+
+OPTIONS_SHOWN = 2
+"""in the third line; the page has all"""
+
+
+class Summary(NamedTuple):
+    fate: Fate
+    happened: str
+    went_with: str
+    to_try: str
+    advice: list[Advice]
+
+    @property
+    def lines(self) -> list[str]:
+        title = self.fate[0].upper() + self.fate[1:]
+        return [f"**{title}**{self.happened}", f"**With it:** {self.went_with}", f"**Try:** {self.to_try}"]
+
+
+def summarise(diagnosis: Diagnosis) -> Summary:
+    fate, advice = diagnosis.fate, give_advice(diagnosis)
+    happened = {
+        "diverged": _write_diverged, "collapsed": _write_collapsed, "never learned": _write_unlearned,
+        "still learning": _write_learning, "fine": _write_fine, "too short": _write_short,
+    }[fate.fate](diagnosis)  # fmt: skip
+    happened += _write_others(fate)
+    return Summary(fate.fate, happened, _write_company(diagnosis, advice), _write_attempt(advice), advice)
+
+
+# What happened; each is what follows the name of the fate
+
+
+def _write_where(fate: RunFate) -> str:
+    return f" in {len(fate.those)} of {count(len(fate.seeds), 'seed')}"
+
+
+def _write_others(fate: RunFate) -> str:
+    if not fate.others:
+        return ""
+    verb = lambda word, amount: "" if word in BAD else "was " if amount == 1 else "were "
+    return f" Of the others, {listing([f'{n} {verb(word, n)}{word}' for word, n in fate.others.items()])}."
+
+
+def _write_diverged(diagnosis: Diagnosis) -> str:
+    judged = diagnosis.fate.those[0]
+    assert judged.broken is not None
+    name, since = judged.broken
+    value, step = judged.seed.columns[name][since], judged.seed.steps[since]
+    what = "is not a finite number" if not np.isfinite(value) else f"is {number(float(value))} or more"
+    return f"{_write_where(diagnosis.fate)}: {label_of(name)} {what} from step {step:,} on (seed {judged.seed.seed})."
+
+
+def _write_collapsed(diagnosis: Diagnosis) -> str:
+    worst = max(diagnosis.fate.those, key=lambda judged: judged.best - judged.final)
+    fall = deepest_fall(worst)
+    seed = worst.seed
+    return (
+        f"{_write_where(diagnosis.fate)}. Seed {seed.seed} fell from {return_text(seed.returns[fall.peak])} at step "
+        f"{seed.steps[fall.peak]:,} to {return_text(seed.returns[fall.trough])} at step {seed.steps[fall.trough]:,}, "
+        f"and ended at {return_text(worst.final)}."
+    )
+
+
+def deepest_fall(judged: SeedFate) -> Fall:
+    return max(judged.history.falls, key=lambda fall: fall.depth)
+
+
+def _write_unlearned(diagnosis: Diagnosis) -> str:
+    best = max(diagnosis.fate.those, key=lambda judged: judged.best)
+    return (
+        f"{_write_where(diagnosis.fate)}. The best level was {return_text(best.best)} (seed {best.seed.seed}); "
+        f"exploring reached {return_text(best.history.exploring_level)}{_write_solved(diagnosis)}."
+    )
+
+
+def _write_learning(diagnosis: Diagnosis) -> str:
+    fate = diagnosis.fate
+    final = mean_finite(np.array([judged.final for judged in fate.those]))
+    level = f"return {return_text(float(final))}" if np.isfinite(final) else "no episode has ended yet"
+    if fate.unfinished:
+        reached = max(int(judged.seed.steps[-1]) for judged in fate.seeds)
+        where = f": the run stopped at step {reached:,} of {diagnosis.run.steps:,}; {level}"
+    else:
+        where = f" at the end{_write_where(fate)}: {level}"
+    return f"{where}{_write_solved(diagnosis)}."
+
+
+def _write_fine(diagnosis: Diagnosis) -> str:
+    best, final = (
+        float(mean_finite(np.array(levels)))
+        for levels in zip(*[(judged.best, judged.final) for judged in diagnosis.fate.those], strict=True)
+    )
+    return (
+        f"{_write_where(diagnosis.fate)}. The return ended at {return_text(final)}; its best level was "
+        f"{return_text(best)}{_write_solved(diagnosis)}."
+    )
+
+
+def _write_short(diagnosis: Diagnosis) -> str:
+    periods = max(int(np.isfinite(judged.seed.returns).sum()) for judged in diagnosis.fate.seeds)
+    return f" to tell: {count(periods, 'period')} with a return, and three are needed after the exploring ones."
+
+
+def _write_solved(diagnosis: Diagnosis) -> str:
+    if not np.isfinite(diagnosis.solved):
+        return ""
+    return f"; the task counts as solved at {return_text(diagnosis.solved)}"
+
+
+# What went with it, and what to try
+
+
+def _write_company(diagnosis: Diagnosis, advice: list[Advice]) -> str:
+    if diagnosis.fate.fate == "fine":
+        return _write_steadiness(diagnosis)
+    moved = _write_strongest(diagnosis) if diagnosis.fate.fate == "collapsed" else ""
+    if not advice:
+        return moved or "nothing that was measured stands out."
+    found = advice[0].finding
+    beginning = found[0].lower() + found[1:] if found[1].islower() else found
+    # What is not known is no company: what moved comes before it.
+    unknown = not diagnosis.measured and advice[0].finding.startswith("Interference was not")
+    return f"{moved[:-1]}; {beginning}." if moved and unknown else f"{beginning}."
+
+
+def _write_strongest(diagnosis: Diagnosis) -> str:
+    """What moved furthest in the deepest fall that could be compared with its past."""
+    moved = [(evidence, it) for evidence in diagnosis.falls for it in (*evidence.during, *evidence.before)]
+    if not moved:
+        return ""
+    evidence, furthest = max(moved, key=lambda pair: abs(pair[1].spreads))
+    when = "while" if furthest in evidence.during else "before"
+    return f"{write_movement(furthest)} {when} the return fell (seed {evidence.seed.seed})."
+
+
+def write_movement(moved: Movement) -> str:
+    verb = "rose" if moved.now > moved.usual else "fell"
+    return f"{moved.label} {verb} from {number(moved.usual)} to {number(moved.now)}"
+
+
+def _write_steadiness(diagnosis: Diagnosis) -> str:
+    falls = sum(len(history.falls) for history in diagnosis.histories)
+    depth = percent(diagnosis.drop)
+    if not falls:
+        return f"no fall deeper than {depth} of the range of the returns."
+    return f"{count(falls, 'fall')} deeper than {depth} of the range of the returns, none of which lasted."
+
+
+def _write_attempt(advice: list[Advice]) -> str:
+    options = [option for each in advice for option in each.options]
+    if not options:
+        return "nothing needs mending; `iqrl watch RUN` shows an episode."
+    return f"{'; or '.join(list(dict.fromkeys(options))[:OPTIONS_SHOWN])}."
