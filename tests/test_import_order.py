@@ -5,7 +5,7 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src" / "iqrl"
 LAYERS = (
-    "cli", "api sb3", "model callbacks", "exporting", "reproduction.beside", "experiments", "reproduction",
+    "cli", "api sb3", "model callbacks", "exporting watching", "reproduction.beside", "experiments", "reproduction",
     "diagnostics.explain",
     "diagnostics.analysis", "training", "diagnostics.interference", "training.timetable", "make_run", "methods", "envs",
     "core", "settings", "statistics plugins tracking curve_svg diagnostics.metrics diagnostics.text", "files",

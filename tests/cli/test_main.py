@@ -36,7 +36,7 @@ def test_the_help_has_every_command_with_a_line(run):
     assert code == 0
     assert "Deep Q-learning that needs almost no memory." in out
     names = (
-        "train, resume, evaluate, tune, export, plot, demo, "
+        "train, resume, evaluate, watch, tune, export, plot, demo, "
         "interference, explain, cost, study, report, paper, list, check"
     )
     assert [line.split()[0] for line in out.splitlines() if re.match(r" {4}\w", line)] == names.split(", ")

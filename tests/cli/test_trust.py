@@ -79,8 +79,8 @@ def run_of(study):
 
 
 COMMANDS = {
-    "evaluate RUN": 2, "cost RUN": 2, "resume RUN": 2, "resume RUN --steps 400": 2, "interference RUN --matrix": 2,
-    "interference RUN --map": 2, "interference RUN": 2, "plot RUN": 0, "explain RUN": 0,
+    "evaluate RUN": 2, "watch RUN": 2, "cost RUN": 2, "resume RUN": 2, "resume RUN --steps 400": 2,
+    "interference RUN --matrix": 2, "interference RUN --map": 2, "interference RUN": 2, "plot RUN": 0, "explain RUN": 0,
     "list runs --dir STUDY/runs": 0,
     "study status STUDY": 0, "study export STUDY --out export": 0, "study list own.toml": 0, "report STUDY": 0,
     "study choose STUDY --over steps --out best.toml": 2, "check STUDY RUN": 0,

@@ -65,7 +65,7 @@ class Case:
 # Command lines
 
 COMMANDS = (
-    "train", "resume", "evaluate", "plot", "demo", "interference", "explain", "cost", "study list", "study run",
+    "train", "resume", "evaluate", "watch", "plot", "demo", "interference", "explain", "cost", "study list", "study run",
     "study status", "study export", "study choose", "report", "paper", "list", "check", "study", "",
 )  # fmt: skip
 FLAGS = (
@@ -203,6 +203,7 @@ READ_RUN = (
     "interference run",
     "resume run",
     "evaluate run",
+    "watch run --out a.gif --longest 3",
     "cost run",
 )
 READ_STUDY = (

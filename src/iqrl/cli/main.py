@@ -25,13 +25,14 @@ from iqrl.cli.settings import setting_groups
 from iqrl.cli.studies import add_report, add_study
 from iqrl.cli.training import add_demo, add_evaluate, add_export, add_plot, add_resume, add_train
 from iqrl.cli.tuning import add_tune
+from iqrl.cli.watching import add_watch
 from iqrl.errors import BadInput, RunFailed, one_line, shown, unknown
 from iqrl.files import why
 from iqrl.plugins import in_a_sentence, trust
 from iqrl.settings import COMMON
 
 COMMANDS = (
-    add_resume, add_evaluate, add_tune, add_export, add_plot, add_demo,
+    add_resume, add_evaluate, add_watch, add_tune, add_export, add_plot, add_demo,
     add_interference, add_explain, add_cost,
     add_study, add_report, add_paper,
     add_list, add_check,

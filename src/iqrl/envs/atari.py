@@ -104,6 +104,7 @@ class AtariGame(gymnasium.Env):
         if time_limit < 1:
             raise BadInput(f"time_limit must be at least 1, got {time_limit}.")
         self.name, self.sticky, self.time_limit = name, sticky, time_limit
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
         self._resized = picture_maker()
         self._console = console(sticky)
         self._rom = emulator().roms.get_rom_path(rom_of(name))
@@ -133,6 +134,10 @@ class AtariGame(gymnasium.Env):
         truncated = len(self._actions) >= self.time_limit and not terminated
         self._over = terminated or truncated
         return observation, float(reward), terminated, truncated, self._info()
+
+    def render(self) -> np.ndarray:
+        """The screen in colours, [height, width, 3]."""
+        return self._console.getScreenRGB()
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """What `restore` needs to go on from here exactly, in this process or another: some 14 kB and the actions."""

@@ -1,0 +1,94 @@
+"""One greedy episode, kept moment by moment: what was seen, what the agent thought of it, what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from iqrl.errors import BadInput, RunFailed
+from iqrl.plugins import in_a_sentence
+from iqrl.settings import Run
+from iqrl.training.evaluation import Seen, opened, play
+from iqrl.training.results import Result, TrainedAgent
+from iqrl.watching.pictures import draw_environment, prepare
+
+
+class Moment(NamedTuple):
+    picture: np.ndarray
+    """[height, width, 3] of bytes"""
+    q_values: np.ndarray
+    """[actions]; empty for an agent without Q values"""
+    context: int
+    action: int | None
+    """None at the end"""
+    total: float
+    """the rewards until then"""
+
+
+class Episode(NamedTuple):
+    run: Run
+    memory: int
+    """bytes that the agent keeps while it learns"""
+    contexts: int
+    moments: Sequence[Moment]
+    over: bool
+    """whether it ended by itself: not by its time limit, nor because no more is shown"""
+    frames_a_second: float
+
+    @property
+    def total(self) -> float:
+        return self.moments[-1].total
+
+
+def record(result: Result, seed: int | None = None, start: int = 0, longest: int = 1000) -> Episode:
+    """An episode of one seed's agent, the first's if not given; `start` is the seed of the episode."""
+    agent = choose_agent(result, seed)
+    moments: list[Moment] = []
+    over = False
+    with opened(result) as (env, limit, mask_of):
+        prepare(env)
+
+        def see(seen: Seen) -> None:
+            nonlocal over
+            over = seen.terminated
+            picture = draw_environment(env, result.task, seen.obs)
+            moments.append(Moment(picture, *thoughts(agent, seen), seen.action, seen.total))
+
+        try:
+            play(agent, env, start, min(limit, longest), mask_of=mask_of, see=see)
+        except BadInput:
+            raise
+        except Exception as error:
+            raise RunFailed(
+                f"an episode of {result.task.name} that began with seed {start} failed with {in_a_sentence(error)}."
+            ) from error
+        speed = _speed(env)
+    contexts = max(int(getattr(result.run, "k", 1)), *(moment.context + 1 for moment in moments))
+    return Episode(result.run, result.memory, contexts, moments, over, speed)
+
+
+def choose_agent(result: Result, seed: int | None) -> TrainedAgent:
+    agents = {agent.seed: agent for agent in result.agents}
+    if seed is None:
+        return next(iter(agents.values()))
+    if seed not in agents:
+        first, last = min(agents), max(agents)
+        raise BadInput(f"the run has no seed {seed}; it has {f'seeds {first} to {last}' if last > first else first}.")
+    return agents[seed]
+
+
+def thoughts(agent: TrainedAgent, seen: Seen) -> tuple[np.ndarray, int]:
+    """Q(s, ·) and ω(s); nothing and 0 for an agent that has no Q values."""
+    episode: Any = {"first": seen.first, "score": seen.total}
+    try:
+        return np.ravel(agent.q_values(seen.obs, **episode)), int(agent.context(seen.obs, **episode))
+    except BadInput:
+        return np.zeros(0), 0
+
+
+def _speed(env: gymnasium.Env) -> float:
+    """Frames a second at which the environment is meant to be seen."""
+    return float(env.metadata.get("render_fps") or 15)

@@ -1,0 +1,124 @@
+"""Episodes to be watched: what is recorded, drawn and shown. Most are made by hand, so nothing is compiled for them."""
+
+import io
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+from untrained_runs import signs, untrained
+
+from iqrl.envs.base import Task
+from iqrl.envs.registry import make_task
+from iqrl.errors import BadInput
+from iqrl.make_run import resolve
+from iqrl.watching.episode import Episode, Moment, record
+from iqrl.watching.frames import CONTEXTS, MARGIN, WIDTH, make_film
+from iqrl.watching.pictures import draw_image, draw_variables
+from iqrl.watching.showing import in_characters, open_window, play_in_terminal, write_film
+
+RUN = resolve("CartPole-v0", "iq", steps=1000)
+
+
+def episode(length, over=True, contexts=1, pace=50.0):
+    """The picture grows brighter with every step; the second action is the best; contexts follow one another."""
+    moments = [
+        Moment(np.full((20, 30, 3), 2 * i, np.uint8), np.array([1.0, 2.0]), i % contexts, 1, float(i))
+        for i in range(length)
+    ]
+    return Episode(RUN, 7280, contexts, moments, over, pace)
+
+
+def test_what_is_recorded():
+    result = untrained(task=signs())
+    seen = record(result, seed=1, start=3, longest=10)
+    assert len(seen.moments) == 2  # an episode of one step, and its end
+    assert (seen.over, seen.contexts, seen.memory) == (True, 1, result.memory)
+    first, last = seen.moments
+    assert abs(seen.total) == 1
+    assert first.action == result.agents[1].predict(np.array([seen.total]))
+    np.testing.assert_allclose(first.q_values, result.agents[1].q_values(np.array([seen.total])))
+    assert last.action is None
+    assert first.picture.shape == (200, 300, 3)
+    with pytest.raises(BadInput, match="the run has no seed 7; it has seeds 0 to 1"):
+        record(result, seed=7)
+
+
+def test_moments_are_left_out_where_the_environment_is_fast():
+    film = make_film([episode(101)])
+    assert film.frames_a_second == 25
+    assert len(film.frames) == 51 + int(1.5 * 25)  # every other one, and the last stays
+    assert make_film([episode(101)], frames_a_second=10).frames_a_second == 10
+
+
+def test_agents_are_side_by_side_and_one_that_is_over_stays_as_it_ended():
+    film = make_film([episode(5), episode(60, over=False)])
+    assert film.frames[0].width == 2 * (WIDTH + 2 * MARGIN)
+    halves = [np.asarray(film.frames[i])[:, : WIDTH + 2 * MARGIN] for i in (10, -1)]
+    np.testing.assert_array_equal(*halves)
+    rest = [np.asarray(film.frames[i])[:, WIDTH + 2 * MARGIN :] for i in (10, -1)]
+    assert (rest[0] != rest[1]).any()
+
+
+def test_contexts_are_a_coloured_strip():
+    colours = lambda film: {colour for _, colour in film.frames[-1].getcolors(2**20)}
+    in_bytes = {tuple(bytes.fromhex(colour[1:])) for colour in CONTEXTS[:3]}
+    assert in_bytes <= colours(make_film([episode(20, contexts=3)]))
+    assert not in_bytes & colours(make_film([episode(20)]))
+
+
+def test_the_better_action_has_the_longer_bar_and_the_colour_of_the_choice():
+    frame = np.asarray(make_film([episode(3, over=False)]).frames[0])
+    chosen = (frame == (11, 93, 133)).all(axis=2)
+    other = (frame == (182, 194, 207)).all(axis=2)
+    assert chosen.any(axis=0).sum() > other.any(axis=0).sum() > 0
+
+
+def test_files(tmp_path):
+    film = make_film([episode(30)])
+    write_film(film, tmp_path / "a.gif")
+    with Image.open(tmp_path / "a.gif") as gif:
+        assert gif.size == film.frames[0].size
+        assert gif.n_frames > 10
+        assert gif.info["duration"] == 40
+    with pytest.raises(BadInput, match=r"a\.png is neither a GIF nor an MP4; end its name with \.gif or \.mp4"):
+        write_film(film, tmp_path / "a.png")
+    pytest.importorskip("cv2")
+    write_film(film, tmp_path / "a.mp4")
+    assert (tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gif", "a.mp4"]
+
+
+def test_the_terminal():
+    film, waits, written = make_film([episode(4)]), [], io.StringIO()
+    play_in_terminal(film, written, 40, 12, waits.append)
+    assert waits == [1 / 25] * len(film.frames)
+    lines = in_characters(Image.new("RGB", (40, 20), (1, 2, 3)), 20, 12).splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "\x1b[38;2;1;2;3;48;2;1;2;3m▀" * 20 + "\x1b[0m"
+
+
+def test_a_window_without_a_screen(monkeypatch):
+    pytest.importorskip("pygame")
+    monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
+    open_window(make_film([episode(2)], frames_a_second=500), "title")
+
+
+def test_images_have_a_colour_for_each_channel():
+    task = make_task(resolve("MinAtar/Breakout-v1", "dqn", steps=10_000))
+    obs = np.zeros((10, 10, 4), np.uint8)
+    obs[1, 2, 0] = obs[3, 4, 2] = 1
+    picture = draw_image(obs, task)
+    assert picture.shape == (10, 10, 3)
+    assert not picture[0, 0].any()
+    assert (picture[1, 2] != picture[3, 4]).any()
+
+
+def test_variables_are_bars_from_the_middle():
+    assert isinstance(signs(), Task)
+    picture = draw_variables(np.array([-1.0, 0.5]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]))
+    inked = (picture != 255).any(axis=2)
+    assert inked[50, :150].all()
+    assert not inked[50, 160:].any()
+    assert inked[150, 150:220].all()
+    assert not inked[150, :140].any()
