@@ -9,7 +9,7 @@ LAYERS = (
     "diagnostics.explain",
     "diagnostics.analysis", "training", "diagnostics.interference", "training.timetable", "make_run", "methods", "envs",
     "core", "settings", "statistics plugins tracking curve_svg diagnostics.metrics diagnostics.text", "files",
-    "errors locks",
+    "errors locks", "other_names",
 )  # fmt: skip
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names.split()}
 

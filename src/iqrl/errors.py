@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from iqrl.other_names import name_here
+
 LONGEST, LONGEST_VALUE = 480, 80
 """characters of a message, and of a value that it quotes"""
 
@@ -27,8 +29,12 @@ class RunFailed(RuntimeError):
 
 
 def unknown(kind: str, name: str, valid: Iterable[str], also: Iterable[str] = ()) -> BadInput:
-    """A sentence naming the nearest valid name, or all of them, but for those of `also`, when none is near."""
+    """A sentence naming the nearest valid name, or all of them, but for those of `also`, when none is near.
+
+    A name that another library has for it is near too."""
     names, name = sorted(valid), shorten(str(name), LONGEST_VALUE)
+    if here := name_here(name, names):
+        return BadInput(f"unknown {kind} {name!r}; did you mean {here}?")
     by_lowercase = {candidate.lower(): candidate for candidate in (*also, *names)}
     near = difflib.get_close_matches(name.lower(), by_lowercase, n=1, cutoff=0.5)
     hint = f"did you mean {by_lowercase[near[0]]}?" if near else f"choose from {', '.join(names)}."

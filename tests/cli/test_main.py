@@ -16,9 +16,11 @@ import contextlib, sys
 from iqrl.cli.main import main
 
 for arguments in (
-    "", "--help", "--version", "resume --help", "interference --help", "study --help", "study run --help",
-    "tran", "train", "train CartPole-v0 extra", "train CartPole-v0 --steps many", "train x --config no.toml",
-    "interference x --updates 5", "study run table1 --part 3/2", "study run table1 --set gamma", "list task", "paper",
+    "", "--help", "--version", "train --help", "resume --help", "watch --help", "watch", "interference --help",
+    "study --help", "study run --help", "tran", "trian", "train", "train CartPole-v0 --lr 3",
+    "train CartPole-v0 --total-timesteps=9", "train CartPole-v0 extra", "train CartPole-v0 --steps many",
+    "train x --config no.toml", "interference x --updates 5", "study run table1 --part 3/2",
+    "study run table1 --set gamma", "list task", "paper",
 ):
     with contextlib.suppress(SystemExit):
         main(arguments.split())
@@ -36,10 +38,12 @@ def test_the_help_has_every_command_with_a_line(run):
     assert code == 0
     assert "Deep Q-learning that needs almost no memory." in out
     names = (
-        "train, resume, evaluate, watch, tune, export, plot, demo, "
-        "interference, explain, cost, study, report, paper, list, check"
+        "train, resume, tune, demo, evaluate, watch, plot, export, explain, interference, cost, study, report, paper, "
+        "list, check, completion"
     )
-    assert [line.split()[0] for line in out.splitlines() if re.match(r" {4}\w", line)] == names.split(", ")
+    assert [line.split()[0] for line in out.splitlines() if re.match(r" {2}\w", line)] == names.split(", ")
+    titles = ["train:", "use an agent:", "see why:", "many runs:", "look around:"]
+    assert [line for line in out.splitlines() if re.fullmatch(r"[a-z ]+:", line)] == titles
 
 
 def test_the_version_is_that_of_the_package(capsys):
@@ -68,7 +72,12 @@ def test_errors_and_exit_codes(run, monkeypatch, error, code, message):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tran", "CartPole-v0"], "'tran'"),
+        (["trian", "CartPole-v0"], "unknown command 'trian'; did you mean train?"),
+        (["list", "task"], "unknown argument of iqrl list 'task'; did you mean tasks?"),
+        (["study", "rn"], "unknown command 'rn'; did you mean run?"),
+        (["train", "CartPole-v0", "--lr", "1"], "unknown argument '--lr'; did you mean --learning-rate?"),
+        (["train", "x", "--total-timesteps=5"], "unknown argument '--total-timesteps'; did you mean --steps?"),
+        (["resume", "x", "--total-timesteps", "5"], "unknown argument '--total-timesteps'; did you mean --steps?"),
         (["--vers"], "unknown argument '--vers'; did you mean --version?"),
         (["train", "CartPole-v0", "--gama", "0.9"], "unknown argument '--gama'; did you mean --gamma?"),
         (["train", "CartPole-v0", "--gam", "0.9"], "unknown argument '--gam'; did you mean --gamma?"),

@@ -13,15 +13,16 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NoReturn
 
 from iqrl import __version__
 from iqrl.cli.checking import add_check
+from iqrl.cli.completing import add_completion
 from iqrl.cli.diagnosing import add_cost, add_explain, add_interference
 from iqrl.cli.listing import add_list
 from iqrl.cli.reproducing import add_paper
-from iqrl.cli.settings import setting_groups
+from iqrl.cli.settings import Flags, flags_of_train
 from iqrl.cli.studies import add_report, add_study
 from iqrl.cli.training import add_demo, add_evaluate, add_export, add_plot, add_resume, add_train
 from iqrl.cli.tuning import add_tune
@@ -29,15 +30,16 @@ from iqrl.cli.watching import add_watch
 from iqrl.errors import BadInput, RunFailed, one_line, shown, unknown
 from iqrl.files import why
 from iqrl.plugins import in_a_sentence, trust
-from iqrl.settings import COMMON
 
-COMMANDS = (
-    add_resume, add_evaluate, add_watch, add_tune, add_export, add_plot, add_demo,
-    add_interference, add_explain, add_cost,
-    add_study, add_report, add_paper,
-    add_list, add_check,
-)  # fmt: skip
-"""all but `train`, whose flags depend on its method and task"""
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "train": (add_train, add_resume, add_tune, add_demo),
+    "use an agent": (add_evaluate, add_watch, add_plot, add_export),
+    "see why": (add_explain, add_interference, add_cost),
+    "many runs": (add_study, add_report, add_paper),
+    "look around": (add_list, add_check, add_completion),
+}
+"""what adds each command, by sections of the help; the flags of `train` depend on its method and task"""
+MORE = "iqrl COMMAND --help has the flags of a command. Begin with: iqrl train CartPole-v1"
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -48,6 +50,30 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, allow_abbrev=False, **kwargs)
         self.set_defaults(parser=self)
+        self.sections: dict[str, list[str]] = {}
+        """names of commands by title, in the help of `iqrl` itself"""
+
+    def format_help(self) -> str:
+        """The commands in sections, where there are any."""
+        if not self.sections:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        commands = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        lines = {line.dest: line for action in commands for line in action._get_subactions()}
+        for title, names in self.sections.items():
+            formatter.start_section(title)
+            formatter.add_arguments([lines[name] for name in names])
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """argparse would list all choices; the nearest is what was meant."""
+        if action.choices is not None and value not in action.choices:
+            kind = "command" if isinstance(action, argparse._SubParsersAction) else f"argument of {self.prog}"
+            raise unknown(kind, value, action.choices)
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(f"{message[0].lower()}{message[1:].rstrip('.')}; see {self.prog} --help.")
@@ -165,9 +191,9 @@ def report_error(message: object, code: int) -> int:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a command. `options.command` is the function that runs it, `options.parser` its parser."""
-    parser = build_parser(COMMON)
+    parser = build_parser(Flags())
     if arguments[:1] == ["train"]:
-        parser = build_parser(setting_groups(parser, arguments))
+        parser = build_parser(flags_of_train(parser, arguments))
     options, rest = parser.parse_known_args(arguments)
     if rest and rest[0].startswith("-"):
         raise unknown("argument", rest[0], options.parser.flags)
@@ -176,15 +202,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def build_parser(groups: Iterable[type]) -> Parser:
-    """The parser of all commands, with these groups of settings as flags of `train`."""
-    parser = Parser("iqrl", description="Deep Q-learning that needs almost no memory.")
+def build_parser(flags: Flags) -> Parser:
+    """The parser of all commands, with these settings as flags of `train`."""
+    parser = Parser("iqrl", description="Deep Q-learning that needs almost no memory.", epilog=MORE)
     parser.set_defaults(command=None)
     parser.add_argument("--version", action="version", version=f"iqrl {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND")
-    add_train(commands, groups)
-    for add in COMMANDS:
-        add(commands)
+    for title, adds in COMMANDS.items():
+        before = len(commands.choices)
+        for add in adds:
+            add(commands, flags) if add is add_train else add(commands)
+        parser.sections[title] = list(commands.choices)[before:]
     return parser
 
 

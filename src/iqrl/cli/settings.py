@@ -7,13 +7,17 @@ import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from iqrl.cli.flags import decimal, whole
-from iqrl.errors import BadInput, shown
+from iqrl.errors import BadInput, shown, unknown
 from iqrl.files import parse_json, read_text
+from iqrl.other_names import name_here
 from iqrl.plugins import trust
 from iqrl.settings import COMMON, REQUIRED, fields_of, is_union, settings_of, types_of
+
+if TYPE_CHECKING:
+    from iqrl.methods.base import Method
 
 NAMES = ("task", "method", "preset")
 """what a file of settings may name beside settings"""
@@ -47,16 +51,34 @@ def read_request(options: argparse.Namespace) -> Request:
 # Flags
 
 
-def setting_groups(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[type, ...]:
-    """The groups of settings that are flags of `iqrl train`, given its parser with the common groups alone.
+class Flags(NamedTuple):
+    """The settings that are flags of `iqrl train`."""
 
-    The common groups suffice while no other flag is given. Others need those of all methods and tasks, which are
-    declared where JAX is imported, and those of a method or task of the user's own, which are in the user's file.
+    groups: tuple[type, ...] = COMMON
+    method: str | None = None
+    """whose help is asked for: its own defaults are shown, and what it decides itself is not"""
+
+
+HELP, HELP_ALL = ("-h", "--help"), "--help-all"
+
+
+def flags_of_train(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> Flags:
+    """The flags of `iqrl train`, given its parser with the common groups alone.
+
+    The common groups suffice while no other flag is given, and for the help without a method. Others need those of all
+    methods and tasks, which are declared where JAX is imported, and those of a method or task of the user's own, which
+    are in the user's file.
     """
-    plain = [argument for argument in arguments if argument not in ("-h", "--help")]
+    plain = [argument for argument in arguments if argument not in (*HELP, HELP_ALL)]
     options, rest = parser.parse_known_args(plain)
-    if len(plain) == len(arguments) and not any(argument.startswith("-") for argument in rest):
-        return COMMON
+    helped = any(argument in HELP for argument in arguments)
+    if HELP_ALL not in arguments and not any(argument.startswith("-") for argument in rest):
+        if not helped or options.method is None:
+            return Flags()
+        if ":" not in options.method:
+            return _flags_in_help(options.task, options.method)
+    if not any(":" in argument for argument in plain):  # nobody's own setting may have such a name
+        _refuse_other_names(rest, options.parser.flags)
 
     from iqrl.make_run import groups_for
 
@@ -65,28 +87,47 @@ def setting_groups(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
     own_tasks = [name for name in (options.task, *rest, named.get("task")) if name is not None and ":" in name]
     method = options.method or named.get("method")
     trust(name for name in (*own_tasks[:1], method or "") if ":" in name)
-    return groups_for(own_tasks[0] if own_tasks else None, method)
+    return Flags(groups_for(own_tasks[0] if own_tasks else None, method))
 
 
-def add_settings(parser: argparse.ArgumentParser, groups: Iterable[type]) -> None:
+def _flags_in_help(task: str | None, method: str) -> Flags:
+    """Those of one method first, and of the task if it is named."""
+    from iqrl.envs.registry import groups_of_task
+    from iqrl.methods.registry import find_method
+
+    found = find_method(method)
+    groups = (*found.settings, *(groups_of_task(task) if task and ":" not in task else ()), *COMMON)
+    return Flags(tuple(dict.fromkeys(groups)), method)
+
+
+def _refuse_other_names(rest: Iterable[str], flags: Sequence[str]) -> None:
+    """What another library calls a setting is answered at once."""
+    for argument in rest:
+        if argument.startswith("--") and name_here(argument.partition("=")[0], flags):
+            raise unknown("argument", argument.partition("=")[0], flags)
+
+
+def add_settings(parser: argparse.ArgumentParser, groups: Iterable[type], method: Method | None = None) -> None:
     """Every field of the groups as a flag. A flag that is not given is absent from the options, so file and preset
-    decide."""
+    decide. With a method: its own defaults, without what it decides itself."""
     groups = tuple(groups)
     types = types_of(groups)
+    defaults, fixed = ({}, {}) if method is None else (method.defaults, method.fixed)
     for group in groups:
-        section = parser.add_argument_group(group.__doc__)
-        for field in fields_of(group):
+        fields = [field for field in fields_of(group) if field.name not in fixed]
+        section = parser.add_argument_group(group.__doc__) if fields else parser
+        for field in fields:
             section.add_argument(
                 "--" + field.name.replace("_", "-"),
                 default=argparse.SUPPRESS,
-                help=_help(field.metadata, field.default),
+                help=_help(field.metadata, defaults.get(field.name, field.default)),
                 **_value_kind(types[field.name]),
             )
 
 
 def _help(metadata: Mapping[str, Any], default: Any) -> str:
     shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    notes = [] if default in (None, REQUIRED) else [f"default: {shown}"]
+    notes = [] if default in (None, REQUIRED, "") or callable(default) else [f"default: {shown}"]
     notes += [f"paper: {metadata['paper']}"] if metadata["paper"] else []
     return metadata["help"].replace("%", "%%") + (f" ({'; '.join(notes)})".replace("%", "%%") if notes else "")
 

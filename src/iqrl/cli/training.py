@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,12 @@ from iqrl.cli.flags import (
     whole,
 )
 from iqrl.cli.output import text_stream
-from iqrl.cli.settings import add_settings, read_request
-from iqrl.settings import Following, settings_of
+from iqrl.cli.settings import HELP_ALL, Flags, add_settings, read_request
+from iqrl.settings import COMMON, Following, settings_of
 from iqrl.tracking import package_of
 
 if TYPE_CHECKING:
+    from iqrl.methods.base import Method
     from iqrl.training.compiled import Driver
     from iqrl.training.run_directory import RunStore
 
@@ -36,15 +36,25 @@ DEMO_RUNS = (("dqn", 1), ("iq", 1), ("local-q", 1), ("dqn", 50_000))
 """methods and buffer sizes; the last one is what the others are compared with"""
 
 
-def add_train(commands: Any, groups: Iterable[type]) -> None:
+MORE_HELP = (
+    "These are the settings that every method has. iqrl train --method NAME --help shows those of one method, with its "
+    "defaults; iqrl train --help-all shows all. "
+)
+
+
+def add_train(commands: Any, flags: Flags) -> None:
+    method = _record(flags.method) if flags.method else None
     parser = commands.add_parser(
         "train",
         help="train a method on a task",
         usage="%(prog)s [-h] [TASK] [--method METHOD] [--preset PRESET] [--config FILE] [--out DIR] [SETTINGS]",
-        epilog="The defaults above are those of classic control. Some methods have others, and so have images: see "
-        "docs/methods.md and docs/images.md. The file run.json in the directory of a run has all its settings.",
+        description=f"{method.name}: {method.summary} ({method.paper})." if method else None,
+        epilog=(MORE_HELP if flags.groups is COMMON else "")
+        + "The defaults above are those of classic control; images have others: see docs/images.md. The file run.json "
+        "in the directory of a run has all its settings.",
     )
     parser.set_defaults(command=train)
+    parser.add_argument(HELP_ALL, action="help", help="show the settings of all methods and tasks, and exit")
     parser.add_argument("task", nargs="?", metavar="TASK", help="a name of iqrl list tasks, or module:name of your own")
     parser.add_argument(
         "--method", help="a name of iqrl list methods, or module:name (default: local-q; dqn for images)"
@@ -56,10 +66,16 @@ def add_train(commands: Any, groups: Iterable[type]) -> None:
     parser.add_argument("--config", type=file_path, help="a TOML or JSON file of the settings below; flags override it")
     parser.add_argument("--out", type=file_path, help="directory of the run (default: runs/TASK-METHOD-N…)")
     add_json(parser, "the summary")
-    add_settings(parser, (*groups, Following))
+    add_settings(parser, (*flags.groups, Following), method)
     add_cores(parser)
     add_device(parser)
     add_devices(parser)
+
+
+def _record(name: str) -> Method:
+    from iqrl.methods.registry import find_method
+
+    return find_method(name)
 
 
 def train(options: argparse.Namespace) -> None:
