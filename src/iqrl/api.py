@@ -12,11 +12,11 @@ from iqrl.experiments.tuning import tune as tune_request
 from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, resolve
 from iqrl.methods.base import Choices, Span
-from iqrl.model import Model, load_model
+from iqrl.model import Model, load_model, show_progress
 from iqrl.settings import Run
 from iqrl.tracking import Tracker
 from iqrl.training.compiled import Driver
-from iqrl.training.loop import Display, driver_of, train_run
+from iqrl.training.loop import Display, Progress, driver_of, train_run
 from iqrl.training.loop import load as load_run
 from iqrl.training.results import Result
 from iqrl.training.run_directory import RunStore
@@ -29,6 +29,7 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     display: Display = lambda progress: None,
+    progress_bar: bool = False,
     callback: Callbacks = None,
     tracker: str | Tracker | None = None,
     **settings: Any,
@@ -38,8 +39,9 @@ def train(
     `settings` are the fields of `iqrl.Run`, the same as the flags of `iqrl train`. With `out`, the run
     is saved in that directory and continued from there if it was interrupted.
 
-    `callback`: a function of a model and the progress, or a list of them (`iqrl.callbacks`), called at the end of each
-    period. `tracker`: tensorboard, wandb, trackio, csv, or an object with `log(step, values)`.
+    `progress_bar`: show how far it is, on a terminal or in a notebook. `callback`: a function of a model and the
+    progress, or a list of them (`iqrl.callbacks`), called at the end of each period. `tracker`: tensorboard, wandb,
+    trackio, csv, or an object with `log(step, values)`.
 
     >>> result = train("CartPole-v0", "iq", buffer_size=1, steps=2000, seeds=2)
     >>> result.returns.shape
@@ -51,7 +53,9 @@ def train(
     refuse_misfits(callback, tracker)
     driver = driver_of(run)  # says what is wrong before a directory is made
     store = None if out is None else RunStore.create(out, run)
-    return _train(run if store is None else store.run, store, display, callback, tracker, driver)
+    run = run if store is None else store.run
+    with show_progress(f"{run.method} {run.task}", progress_bar) as bar:
+        return _train(run, store, _both(bar, display), callback, tracker, driver)
 
 
 def _train(
@@ -59,6 +63,14 @@ def _train(
 ) -> Result:
     with followed(run, Model.of, callback, tracker, store) as follow:
         return train_run(run, store, display, driver, follow=follow)
+
+
+def _both(first: Display, second: Display) -> Display:
+    def show(progress: Progress) -> None:
+        first(progress)
+        second(progress)
+
+    return show
 
 
 def tune(
@@ -98,16 +110,18 @@ def resume(
     *,
     steps: int | None = None,
     display: Display = lambda progress: None,
+    progress_bar: bool = False,
     callback: Callbacks = None,
     tracker: str | Tracker | None = None,
 ) -> Result:
-    """Continue a saved run to its last step, or to `steps` if that is more. `callback` and `tracker` as of `train`;
-    what `iqrl train` was told of evaluations, early stop and tracking is kept with the run."""
+    """Continue a saved run to its last step, or to `steps` if that is more. `progress_bar`, `callback` and `tracker` as
+    of `train`; what `iqrl train` was told of evaluations, early stop and tracking is kept with the run."""
     refuse_misfits(callback, tracker)
     store = RunStore.open(path)
     if steps is not None:
         store.extend(steps)
-    return _train(store.run, store, display, callback, tracker)
+    with show_progress(f"{store.run.method} {store.run.task}", progress_bar) as bar:
+        return _train(store.run, store, _both(bar, display), callback, tracker)
 
 
 def export(

@@ -89,7 +89,7 @@ class Model:
         session = self._session or self._begin(total_timesteps)
         goal = session.step + _positive(total_timesteps)
         following = followed(session.driver.run, lambda session: self, callback, tracker)
-        with _bar(self.method, progress_bar) as display, following as follow:
+        with show_progress(self.method, progress_bar) as display, following as follow:
             session.train_to(goal, display, follow)
         return self
 
@@ -228,6 +228,10 @@ class Model:
         """A file that acts without JAX: `to="numpy"`, a Python file, or `to="onnx"`; see docs/export.md."""
         return export_result(self.result, path, to, seed)
 
+    def _repr_html_(self) -> str | None:
+        """In a notebook: the curve, once it has learned."""
+        return self.result._repr_html_() if self.num_timesteps else None
+
     def __repr__(self) -> str:
         changes = "".join(f"; {_change_text(change)}" for change in self.changes)
         return f"<iqrl.{type(self).__name__} on {self._env}, {self.num_timesteps:,} steps{changes}>"
@@ -258,7 +262,8 @@ def _positive(steps: int) -> int:
     return int(steps)
 
 
-def _bar(label: str, shown: bool) -> contextlib.AbstractContextManager[Display]:
+def show_progress(label: str, shown: bool) -> contextlib.AbstractContextManager[Display]:
+    """A bar on a terminal and in a notebook, elsewhere a line every few seconds; nothing if not `shown`."""
     if not shown:
         return contextlib.nullcontext(lambda progress: None)
     from iqrl.experiments.report.terminal import show_training

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from iqrl.core.types import Agent, ContextInputs
+from iqrl.curve_svg import draw_curve
 from iqrl.envs.base import Task
 from iqrl.envs.masks import BadMask, as_booleans
 from iqrl.errors import BadInput
@@ -133,6 +135,19 @@ class Result:
         """Bytes that an agent keeps while it learns: weights, what the optimiser needs, replay."""
         state = jax.eval_shape(self.agent.init, jax.random.key(0))
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the numbers of the summary, and the curve of every seed."""
+        if not self.metrics.height:  # of a model that was loaded to act
+            return f"<div>{html.escape(repr(self.run))}</div>"
+        summary, run = self.summary(), self.run
+        text = lambda value: "none" if value is None else f"{value:.1f}"
+        far = f"{self.step:,} of {run.steps:,} steps" if self.step < run.steps else f"{run.steps:,} steps"
+        seeds = f"{run.seeds} seed{'s' if run.seeds > 1 else ''}"
+        numbers = ", ".join(f"{name} {text(summary[name])}" for name in ("highest", "final", "auc"))
+        title = f"{run.method} on {run.task}, N = {run.buffer_size:,}"
+        line = f"{seeds}, {far}; return: {numbers}; {self.memory:,} bytes of memory per seed"
+        return f"<div>{draw_curve(self.steps, self.returns, title)}<div>{html.escape(line)}</div></div>"
 
     def summary(self) -> dict[str, Any]:
         """What `iqrl train --json` prints."""

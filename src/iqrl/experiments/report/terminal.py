@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
 
 from iqrl.diagnostics.metrics import heading_of
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
+from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
+from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
@@ -35,22 +36,15 @@ from iqrl.training.run_directory import BEST_FILE, RunStore, Saved
 def print_results(results: Sequence[Result], console: Console) -> None:
     """Highest, final and AUC of the mean curve, with the range over the seeds."""
     title = f"return of training episodes: {common_settings([result.run for result in results])}"
-    table = _table(title, ("highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s", "memory"))
+    rows = []
     for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
         summary = result.summary()
         final, auc = (_range_text([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc"))
         speed = result.timing.get("steps_per_second")
         numbers = (_text(summary["highest"]), _text(summary["final"]), final, _text(summary["auc"]), auc)
-        table.add_row(label, *numbers, f"{speed:,.0f}" if speed else "", size_text(result.memory))
-    console.print(table)
-
-
-def _table(title: str, columns: Iterable[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    table.add_column("method", overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right")
-    return table
+        rows.append([label, *numbers, f"{speed:,.0f}" if speed else "", size_text(result.memory)])
+    names = ("method", "highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s", "memory")
+    print_table(console, title, names, rows)
 
 
 def _text(value: float | None) -> str:
@@ -71,13 +65,12 @@ def print_trials(tuning: Tuning, file: TextIO) -> None:
     request, first = tuning.request, tuning.trials[0]
     finished = [trial for trial in tuning.trials if trial.value is not None]
     best = sorted(finished, key=lambda trial: -(trial.value or 0.0))[:SHOWN_TRIALS]
-    table = Table(title=f"{request.method} on {request.task}", title_justify="left", box=None, header_style="bold")
-    for name in ("trial", request.by, *request.space):
-        table.add_column(name, justify="right")
+    rows = []
     for trial in best if first in best else [*best, first]:
         settings = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in trial.settings.values()]
-        table.add_row(str(tuning.trials.index(trial) + 1), _text(trial.value), *settings)
-    Console(file=file).print(table)
+        rows.append([str(tuning.trials.index(trial) + 1), _text(trial.value), *settings])
+    title, names = f"{request.method} on {request.task}", ("trial", request.by, *request.space)
+    print_table(Console(file=file), title, names, rows)
 
 
 # Interference
@@ -125,14 +118,12 @@ def print_interference(runs: Sequence[MeasuredRun], console: Console) -> None:
     """Means over seeds, one row per run."""
     several_tasks = len({run.task for run, _ in runs}) > 1
     title = "interference" + ("" if several_tasks else f": {common_settings([run for run, _ in runs])}")
-    table = _table(title, [heading_of(name) for name in COLUMNS])
+    rows = []
     for (run, metrics), label in zip(runs, distinct_labels([run for run, _ in runs]), strict=True):
         seeds = summarise_interference(metrics)
-        table.add_row(
-            f"{label} {run.task}" if several_tasks else label,
-            *[_interference_text(name, [seed[name] for seed in seeds]) for name in COLUMNS],
-        )
-    console.print(table)
+        numbers = [_interference_text(name, [seed[name] for seed in seeds]) for name in COLUMNS]
+        rows.append([f"{label} {run.task}" if several_tasks else label, *numbers])
+    print_table(console, title, ["method", *map(heading_of, COLUMNS)], rows)
 
 
 def _interference_text(name: str, values: list[float | None]) -> str:
@@ -178,6 +169,14 @@ def returns_text(returns: np.ndarray) -> str:
     return f"return {mean:.{digits + 1}f}{spread}"
 
 
+def live_text(progress: TrainingProgress) -> str:
+    """The most important first: a narrow terminal cuts the end."""
+    return (
+        f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  "
+        f"{evaluation_text(progress, '  ')}{report_text(progress)}  {progress.steps_per_second / 1000:,.0f}k steps/s"
+    )
+
+
 class LiveDisplay:
     """A bar with return, ε, speed and time left."""
 
@@ -192,13 +191,7 @@ class LiveDisplay:
         return self
 
     def __call__(self, progress: TrainingProgress) -> None:
-        # The most important first: a narrow terminal cuts the end.
-        text = (
-            f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  "
-            f"{evaluation_text(progress, '  ')}{report_text(progress)}  "
-            f"{progress.steps_per_second / 1000:,.0f}k steps/s"
-        )
-        self._bar.update(self._task, total=progress.steps, completed=progress.step, text=text)
+        self._bar.update(self._task, total=progress.steps, completed=progress.step, text=live_text(progress))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -252,7 +245,9 @@ def show_count(label: str, what: str) -> Generator[Callable[[int, int], None]]:
     yield print_line
 
 
-def show_training(label: str) -> LiveDisplay | PlainDisplay:
+def show_training(label: str) -> LiveDisplay | PlainDisplay | NotebookDisplay:
+    if in_notebook():
+        return NotebookDisplay(label, live_text)
     console = Console(stderr=True)
     return (LiveDisplay if console.is_terminal else PlainDisplay)(console, label)
 
