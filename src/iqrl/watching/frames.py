@@ -35,6 +35,13 @@ AFTER = 1.5
 class Film(NamedTuple):
     frames: list[Image.Image]
     frames_a_second: float
+    captions: list[list[str]]
+    """of each frame: what is written in it, a line for each agent, for where letters cannot be drawn"""
+
+    @property
+    def pictures(self) -> list[Image.Image]:
+        """The frames without what is written."""
+        return [frame.crop((0, HEAD, frame.width, HEAD + PICTURE_HEIGHT)) for frame in self.frames]
 
 
 def make_film(episodes: Sequence[Episode], frames_a_second: float | None = None) -> Film:
@@ -51,7 +58,27 @@ def make_film(episodes: Sequence[Episode], frames_a_second: float | None = None)
     height = HEAD + PICTURE_HEIGHT + min(rows, MOST_ROWS) * ROW + 2 * MARGIN + strip * (STRIP + MARGIN)
     panels = [Panel(episode, it, height) for episode, it in zip(episodes, scale, strict=True)]
     frames = [_beside([draw_panel(panel, i) for panel in panels]) for i in shown]
-    return Film(frames + [frames[-1]] * int(AFTER * pace / every), pace / every)
+    captions = [[write_caption(episode, i) for episode in episodes] for i in shown]
+    stays = int(AFTER * pace / every)
+    return Film(frames + [frames[-1]] * stays, pace / every, captions + [captions[-1]] * stays)
+
+
+def write_caption(episode: Episode, index: int) -> str:
+    """One agent at one moment, its choice in brackets."""
+    last = min(index, len(episode.moments) - 1)
+    moment, run = episode.moments[last], episode.run
+    values = [f"{name} {value:.4g}" for name, value in zip(action_names(episode), moment.q_values, strict=False)]
+    q_values = " ".join(f"[{text}]" if i == moment.action else text for i, text in enumerate(values[:MOST_ROWS]))
+    context = f", context {moment.context}" if episode.contexts > 1 else ""
+    over = ", over" if episode.over and last == len(episode.moments) - 1 else ""
+    return (
+        f"{run.method} N={run.buffer_size:,}: step {last:,}, return {moment.total:,.6g}{context}{over}; Q: {q_values}"
+    )
+
+
+def action_names(episode: Episode) -> Sequence[str]:
+    numbers = [str(i) for i in range(len(episode.moments[0].q_values))]
+    return ACTIONS.get(episode.run.task.partition("-")[0], numbers)
 
 
 def _beside(panels: Sequence[Image.Image]) -> Image.Image:
@@ -114,7 +141,7 @@ def _fitted(picture: np.ndarray, over: bool) -> Image.Image:
 
 def _draw_bars(draw: ImageDraw.ImageDraw, moment: Moment, top: int, panel: Panel) -> None:
     low, high = panel.scale
-    names = ACTIONS.get(panel.episode.run.task.partition("-")[0], [*range(len(moment.q_values))])
+    names = action_names(panel.episode)
     left, right = MARGIN + 62, WIDTH + MARGIN - 58
     for action, value in enumerate(moment.q_values[:MOST_ROWS]):
         y, best = top + action * ROW, action == moment.action

@@ -111,10 +111,11 @@ CLEAR, HOME, RESET = "\x1b[2J", "\x1b[H", "\x1b[0m"
 def play_in_terminal(
     film: Film, file: TextIO, columns: int, rows: int, wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """Two pixels to a character, the upper half of it in one colour and the lower in another."""
+    """Two pixels to a character, the upper half of it in one colour and the lower in another; what is written below."""
     file.write(CLEAR)
-    for frame in film.frames:
-        file.write(HOME + in_characters(frame, columns, rows))
+    for picture, captions in zip(film.pictures, film.captions, strict=True):
+        lines = [f"{caption[:columns]:{columns}}" for caption in captions]
+        file.write(HOME + "\n".join([in_characters(picture, columns, rows - len(lines)), *lines]))
         file.flush()
         wait(1 / film.frames_a_second)
     file.write("\n")

@@ -88,6 +88,10 @@ RUNS = {
         lambda: made(np.concatenate([np.full(20, 25.0) + np.arange(20) % 2, 40 + 8.0 * np.arange(20)])),
         "**Still learning** at the end in 1 of 1 seed: return 180.0; the task counts as solved at 195.0.",
     ),
+    "a plateau far below": (
+        lambda: made(np.concatenate([rising(7), np.full(33, 74.0) + np.arange(33) % 2])),
+        "**Stuck** in 1 of 1 seed. The return ended at 74.5; its best level was 75.0; the task counts as solved at",
+    ),
     "DQN without replay": (
         lambda: recorded("table1", method="dqn", task="CartPole-v1", buffer_size=1),
         "**Collapsed** in 5 of 10 seeds. Seed 1 fell from 214.0 at step 280,000 to 12.0 at step 400,000, and",
@@ -105,6 +109,8 @@ def test_the_first_line_says_what_became_of_it(name):
     assert second.startswith("**With it:** ")
     assert third.startswith("**Try:** ")
     assert any(character.isdigit() for character in second + third)
+    assert ("nothing needs mending" in third) == (diagnosis.fate.fate == "fine")
+    assert ("Yes" in page) + ("No:" in page) + ("Unknown:" in page) == 1  # one answer
     data = as_data(diagnosis)
     assert first.lower().startswith(f"**{data['fate']}**")
     json.dumps(data, allow_nan=False)

@@ -363,6 +363,7 @@ def test_a_high_return_falls_without_interference_too():
     assert abs(found.given_return.rho) < 0.2
     page = explain(run_of(seeds=4), metrics.with_columns(aei=0.0))
     assert "no more than high returns fall anyway" in page
+    assert "No: the return does not fall after interference more than it falls anyway." in page
     assert "Yes" not in page
 
 

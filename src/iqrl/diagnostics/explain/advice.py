@@ -48,6 +48,8 @@ class Advice(NamedTuple):
     """a sentence that quotes a measurement, without its full stop"""
     options: tuple[str, ...]
     """what to try, each a flag or a command; none where no setting of the method is known to help"""
+    general: bool = False
+    """whether it is tried where nothing stands out"""
 
     @property
     def in_words(self) -> str:
@@ -79,7 +81,7 @@ def suggest_measuring(diagnosis: Diagnosis) -> Advice | None:
         return None
     buffer = count(diagnosis.run.buffer_size, "transition")
     options = ["`--measure-every 100`, which shows whether interference goes with it", *_more_memory(diagnosis)]
-    return Advice(f"Interference was not measured; the replay buffer holds {buffer}", tuple(options))
+    return Advice(f"Interference was not measured; the replay buffer holds {buffer}", tuple(options), general=True)
 
 
 def _more_memory(diagnosis: Diagnosis) -> list[str]:
@@ -287,7 +289,7 @@ def suggest_search(diagnosis: Diagnosis) -> Advice | None:
     recommended = "dqn" if diagnosis.shows_images else "local-q"
     options = [] if run.method == recommended else [f"`--method {recommended}`"]
     options.append(f"`iqrl tune {run.task} --method {run.method}`, which searches its settings")
-    return Advice(f"Over the last tenth: {listing(ends)}", tuple(options)) if ends else None
+    return Advice(f"Over the last tenth: {listing(ends)}", tuple(options), general=True) if ends else None
 
 
 def suggest_smaller_steps(diagnosis: Diagnosis) -> Advice | None:
@@ -322,8 +324,9 @@ STANDING_OUT: tuple[Rule, ...] = (
 )  # fmt: skip
 RULES: dict[str, tuple[Rule, ...]] = {
     "diverged": (suggest_smaller_steps,),
-    "collapsed": (suggest_memory, *STANDING_OUT, suggest_measuring),
+    "collapsed": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
     "never learned": (report_sameness, *STANDING_OUT, suggest_search),
+    "stuck": (suggest_memory, *STANDING_OUT, suggest_search),
     "still learning": (suggest_going_on,),
     "fine": (suggest_memory,),
     "too short": (suggest_going_on,),

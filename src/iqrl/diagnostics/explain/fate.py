@@ -3,6 +3,7 @@
     diverged         the value loss or the values are no numbers any more, or far beyond what the returns can give
     collapsed        it learned, fell, and ended more than a share `drop` of its range below its best level
     never learned    it never rose clearly above its exploring periods (`history.py` has the bar)
+    stuck            it learned, and ended less than half of the way from exploring to a solved task (where known)
     still learning   the run is not finished, its ε still decayed at the end, or the return still rose there
     fine             none of these
     too short        fewer than three returns after the exploring ones
@@ -19,12 +20,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from iqrl.diagnostics.explain.history import History, SeedMetrics, take_last
+from iqrl.diagnostics.explain.history import MOST_WAY, History, SeedMetrics, take_last
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_finite
 
-Fate = Literal["diverged", "collapsed", "never learned", "still learning", "fine", "too short"]
-BAD: tuple[Fate, ...] = ("diverged", "collapsed", "never learned")
+Fate = Literal["diverged", "collapsed", "never learned", "stuck", "still learning", "fine", "too short"]
+BAD: tuple[Fate, ...] = ("diverged", "collapsed", "never learned", "stuck")
 """the worst first"""
 BEYOND = 1000.0
 """times the largest plausible value at which values have diverged"""
@@ -64,17 +65,20 @@ class RunFate(NamedTuple):
         return Counter(seed.fate for seed in self.seeds if seed.fate != self.fate)
 
 
-def judge(run: Run, histories: Sequence[History], drop: float, stopped: bool = False) -> RunFate:
-    """`stopped`: whether the run's own rules ended it before its last step, which is an end like another."""
+def judge(
+    run: Run, histories: Sequence[History], drop: float, solved: float = np.nan, stopped: bool = False
+) -> RunFate:
+    """`solved`: the return at which the task counts as solved; NaN where nobody says. `stopped`: whether the run's own
+    rules ended it before its last step, which is an end like another."""
     unfinished = not stopped and max(int(history.seed.steps[-1]) for history in histories) < run.steps
-    seeds = tuple(judge_seed(run, history, drop, unfinished) for history in histories)
+    seeds = tuple(judge_seed(run, history, drop, solved, unfinished) for history in histories)
     counts = Counter(seed.fate for seed in seeds)
     bad = [fate for fate in BAD if counts[fate]]
     rest: tuple[Fate, ...] = ("still learning", "fine", "too short")
     return RunFate(max(bad or rest, key=lambda fate: counts[fate]), seeds, unfinished)
 
 
-def judge_seed(run: Run, history: History, drop: float, unfinished: bool) -> SeedFate:
+def judge_seed(run: Run, history: History, drop: float, solved: float, unfinished: bool) -> SeedFate:
     seed = history.seed
     points = seed.returns[np.isfinite(seed.returns)]
     best, final = best_level(points), float(mean_finite(take_last(seed.returns, 0.1)))
@@ -91,7 +95,10 @@ def judge_seed(run: Run, history: History, drop: float, unfinished: bool) -> See
         return judged._replace(fate="collapsed")
     rising = final - earlier > max(STILL_RISING * float(np.ptp(points)), history.usual_change)
     goes_on = unfinished or rising or not seed.settled.any()
-    return judged._replace(fate="still learning" if goes_on else "fine")
+    if goes_on:
+        return judged._replace(fate="still learning")
+    halfway = history.exploring_level + MOST_WAY * (solved - history.exploring_level)
+    return judged._replace(fate="stuck" if final < halfway else "fine")
 
 
 def best_level(points: np.ndarray) -> float:

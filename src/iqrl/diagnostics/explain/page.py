@@ -190,6 +190,10 @@ def _conclude(association: Association | None, coincidence: Coincidence | None) 
         return "Yes, one after the other: the return falls after periods of high interference."
     if coincidence is None and association is None:
         return "Unknown: there is too little to compare."
+    if coincidence is not None and coincidence.p < 0.05:
+        return "No: interference was raised less often where the return fell than elsewhere."
+    if association is not None and association.plain.p < 0.05:
+        return "No: the return does not fall after interference more than it falls anyway."
     return "No: what there is could be chance."
 
 

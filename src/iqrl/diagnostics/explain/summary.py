@@ -39,7 +39,7 @@ def summarise(diagnosis: Diagnosis) -> Summary:
     fate, advice = diagnosis.fate, give_advice(diagnosis)
     happened = {
         "diverged": _write_diverged, "collapsed": _write_collapsed, "never learned": _write_unlearned,
-        "still learning": _write_learning, "fine": _write_fine, "too short": _write_short,
+        "stuck": _write_level, "still learning": _write_learning, "fine": _write_level, "too short": _write_short,
     }[fate.fate](diagnosis)  # fmt: skip
     happened += _write_others(fate)
     return Summary(fate.fate, happened, _write_company(diagnosis, advice), _write_attempt(advice), advice)
@@ -55,7 +55,7 @@ def _write_where(fate: RunFate) -> str:
 def _write_others(fate: RunFate) -> str:
     if not fate.others:
         return ""
-    verb = lambda word, amount: "" if word in BAD else "was " if amount == 1 else "were "
+    verb = lambda word, amount: "" if word in BAD[:3] else "was " if amount == 1 else "were "
     return f" Of the others, {listing([f'{n} {verb(word, n)}{word}' for word, n in fate.others.items()])}."
 
 
@@ -103,7 +103,7 @@ def _write_learning(diagnosis: Diagnosis) -> str:
     return f"{where}{_write_solved(diagnosis)}."
 
 
-def _write_fine(diagnosis: Diagnosis) -> str:
+def _write_level(diagnosis: Diagnosis) -> str:
     best, final = (
         float(mean_finite(np.array(levels)))
         for levels in zip(*[(judged.best, judged.final) for judged in diagnosis.fate.those], strict=True)
@@ -132,23 +132,24 @@ def _write_company(diagnosis: Diagnosis, advice: list[Advice]) -> str:
     if diagnosis.fate.fate == "fine":
         return _write_steadiness(diagnosis)
     moved = _write_strongest(diagnosis) if diagnosis.fate.fate == "collapsed" else ""
-    if not advice:
-        return moved or "nothing that was measured stands out."
-    found = advice[0].finding
-    beginning = found[0].lower() + found[1:] if found[1].islower() else found
-    # What is not known is no company: what moved comes before it.
-    unknown = not diagnosis.measured and advice[0].finding.startswith("Interference was not")
-    return f"{moved[:-1]}; {beginning}." if moved and unknown else f"{beginning}."
+    specific = [each for each in advice if not each.general]
+    if diagnosis.fate.fate == "collapsed" and not specific:
+        unknown = "" if diagnosis.measured else "; interference was not measured"
+        return f"{moved or 'nothing that was measured stands out'}{unknown}."
+    found = (specific or advice)[0].finding
+    return f"{found[0].lower() + found[1:] if found[1].islower() else found}."
 
 
 def _write_strongest(diagnosis: Diagnosis) -> str:
-    """What moved furthest in the deepest fall that could be compared with its past."""
-    moved = [(evidence, it) for evidence in diagnosis.falls for it in (*evidence.during, *evidence.before)]
+    """What moved furthest in the falls of the seeds that collapsed."""
+    names = [judged.seed.seed for judged in diagnosis.fate.those]
+    falls = [evidence for evidence in diagnosis.falls if evidence.seed.seed in names]
+    moved = [(evidence, it) for evidence in falls for it in (*evidence.during, *evidence.before)]
     if not moved:
         return ""
     evidence, furthest = max(moved, key=lambda pair: abs(pair[1].spreads))
     when = "while" if furthest in evidence.during else "before"
-    return f"{write_movement(furthest)} {when} the return fell (seed {evidence.seed.seed})."
+    return f"{write_movement(furthest)} {when} the return fell (seed {evidence.seed.seed})"
 
 
 def write_movement(moved: Movement) -> str:
@@ -166,6 +167,6 @@ def _write_steadiness(diagnosis: Diagnosis) -> str:
 
 def _write_attempt(advice: list[Advice]) -> str:
     options = [option for each in advice for option in each.options]
-    if not options:
+    if not options:  # of a run that is fine: the rules for others end with one that always applies
         return "nothing needs mending; `iqrl watch RUN` shows an episode."
     return f"{'; or '.join(list(dict.fromkeys(options))[:OPTIONS_SHOWN])}."
