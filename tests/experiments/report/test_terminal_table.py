@@ -7,8 +7,14 @@ from rich.console import Console
 
 from iqrl.experiments.report.terminal_table import print_table
 
-COLUMNS = ("method", "negative", "of the TD error", "updates that raise", "across iterations", "dormant units")
-ROWS = [("dqn N=50000", "0.0123", "0.021%", "49%", "0.133", "0%"), ("iq [b]N=1", "12,345.6", "1%", "5%", "2", "100%")]
+COLUMNS = (
+    "method", "negative", "of the TD error", "updates that raise", "largest AEI", "across iterations", "lowest cosine",
+    "dormant units",
+)  # fmt: skip
+ROWS = [
+    ("dqn N=50000", "0.0123", "0.021%", "49%", "0.817", "0.133", "-0.0968", "0%"),
+    ("iq [b]N=1 learning_rate=0.00025", "12,345.6", "1%", "5%", "2.5", "2", "0.3", "100%"),
+]
 
 
 def printed(width):
