@@ -45,18 +45,6 @@ def test_the_page_of_results_is_what_the_results_say():
     assert fill(page) == page
 
 
-def test_the_snippets_on_models_run(tmp_path, monkeypatch, capsys):
-    """In order, in one namespace; with a thousandth of the steps, or so."""
-    monkeypatch.chdir(tmp_path)
-    snippets = re.findall(r"^```python\n(.*?)^```", (DOCS / "models.md").read_text(), re.M | re.S)
-    code = "\n".join(snippets).replace("_000", "0").replace("seed=0", "seed=0, hidden=(8,)")
-    namespace = {}
-    exec(code, namespace)
-    assert {path.name for path in tmp_path.iterdir()} >= {"best.iqrl", "agent.iqrl", "whole.iqrl", "tracking"}
-    assert namespace["model"].changes[0]["learning_rate"] == [1.0, 0.5]
-    assert "epsilon_final 0.01 from step" in capsys.readouterr().out
-
-
 ROOT = DOCS.parent
 PLACES = (ROOT / "src" / "iqrl", ROOT, DOCS)
 ELSEWHERE = ("my.toml", "deepq/experiments/custom_cartpole.py")
