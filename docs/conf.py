@@ -12,6 +12,7 @@ author = "the IQRL authors"
 copyright = "the IQRL authors, MIT license"
 version = release = iqrl.__version__
 language = "en"
+smartquotes = False  # s' is not s’
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "notebook_pages", "repository_pages"]
 exclude_patterns = ["_build", "_ext"]

@@ -14,14 +14,15 @@ ON_THE_SITE = {
     "benchmarks/README.md": "benchmarks.md",
 }
 """pages of the repository, and the pages of the site that have their content"""
+FILE_NAME = re.compile(r"\[[\w-]+\.md\]\(([\w-]+\.md(?:#[^)]*)?)\)")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(\.\./([^)#]+)(#[^)]*)?\)")
 
 
 def on_the_site(text: str) -> str:
-    """A page of docs/: what is a page of the site is linked there, and a folder is only named.
+    """A page of docs/: what is a page of the site is linked there by its title, and a folder is only named.
 
-    >>> on_the_site("[a](../CHANGELOG.md), [`b`](../src/iqrl), [c](../examples/own_task.py), [d](design.md)")
-    '[a](changelog.md), `b`, [c](../examples/own_task.py), [d](design.md)'
+    >>> on_the_site("[a](../CHANGELOG.md), [`b`](../src/iqrl), [c](../examples/own_task.py), [design.md](design.md#x)")
+    '[a](changelog.md), `b`, [c](../examples/own_task.py), [](design.md#x)'
     """
 
     def link(found: re.Match[str]) -> str:
@@ -29,7 +30,7 @@ def on_the_site(text: str) -> str:
             return f"[{found[1]}]({ON_THE_SITE[found[2]]})"
         return found[1] if (ROOT / found[2]).is_dir() else found[0]
 
-    return LINK.sub(link, text)
+    return FILE_NAME.sub(r"[](\1)", LINK.sub(link, text))
 
 
 def from_docs(text: str, folder: str = "") -> str:

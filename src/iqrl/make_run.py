@@ -66,7 +66,7 @@ def resolve(task: Named, method: Named | None = None, preset: str | None = None,
 
 
 def recommended_method(task: Named, settings: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """What `docs/methods.md` recommends for a task of this kind."""
+    """What `docs/which-method.md` recommends for a task of this kind."""
     entry = find_task(name_of(task))
     names = settings_of((TaskSettings, *entry.settings))
     given = {name: value for name, value in settings.items() if name in names}

@@ -31,7 +31,7 @@ METHODS: dict[str, Method] = {
 }
 
 RECOMMENDED = {"vectors": "local-q", "images": "dqn"}
-"""by what a task shows; `docs/methods.md` says why"""
+"""by what a task shows; `docs/which-method.md` says why"""
 
 
 def find_method(name: str) -> Method:
