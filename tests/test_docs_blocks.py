@@ -4,6 +4,7 @@ Nothing here trains for long. Bash reads the commands, loops and comments includ
 program that writes down how it was called. Python runs page by page, in order, in one namespace.
 """
 
+import functools
 import json
 import re
 import runpy
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import iqrl
 from iqrl import plugins
 from iqrl.cli.main import parse
 from iqrl.cli.settings import read_request
@@ -152,8 +154,9 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run_and_show_what_is_stored(path):
-    """Fewer steps give other numbers, and the same kinds of output."""
+def test_notebooks_run_and_show_what_is_stored(path, monkeypatch):
+    """Fewer steps give other numbers, and the same kinds of output. Runs that are alike then are made once."""
+    monkeypatch.setattr(iqrl, "train", functools.cache(iqrl.train))
     script = runpy.run_path(str(ROOT / "scripts" / "notebooks"))
     stored = json.loads(path.read_text())
     assert stored["metadata"]["executed"] == script["digest"](stored), "run scripts/notebooks"
