@@ -49,7 +49,9 @@ def test_a_wheel_without_a_file_of_the_package(release, copy, tmp_path):
 
 
 def test_fast_tests_are_those_about_what_was_changed():
-    tests_of = runpy.run_path(str(ROOT / "scripts" / "fast_tests"))["tests_of"]
+    script = runpy.run_path(str(ROOT / "scripts" / "fast_tests"))
+    assert all((ROOT / name).exists() for name in (*script["QUICK"], *script["LONG"]))
+    tests_of = script["tests_of"]
     assert tests_of(["src/iqrl/core/replay/ring.py"])[0] == "tests/core/replay/test_ring.py"
     assert "tests/envs/test_changing.py" in tests_of(["src/iqrl/envs/adapter.py"])
     assert tests_of(["README.md"]) == ["tests/test_docs_blocks.py"]
