@@ -14,7 +14,7 @@ RECORDED = json.loads(recording.FILE.read_text()).get(recording.processor())
 IDENTITIES = json.loads(recording.FILE.with_name("identities.json").read_text())
 SHORT = (
     "dqn N=100", "iq N=1", "dsom N=100", "tcnn N=100", "srnn N=100", "medqn-u N=100", "rainbow-iq N=100",
-    "stream-q N=1", "dqn images N=1", "iq measured", "iq hosted",
+    "stream-q N=1", "local-q N=1", "dqn images N=1", "iq measured", "iq hosted",
 )  # fmt: skip
 CHOSEN = [name for name in CASES if name in (RECORDED or ())] if "IQRL_ALL_DIGESTS" in os.environ else SHORT
 """IQRL_ALL_DIGESTS=1, before and after a change that should leave all bits alone: every case and every task"""
