@@ -97,9 +97,9 @@ def test_final_and_auc_are_per_seed():
 
 
 def test_the_summary_of_one_curve():
-    assert summarise(np.arange(20.0)) == {"highest": 19.0, "final": 18.5, "auc": 9.5}
-    assert summarise([1.0, 3.0, NAN]) == {"highest": 3.0, "final": None, "auc": 2.0}
-    assert summarise([NAN]) == {"highest": None, "final": None, "auc": None}
+    assert summarise(np.arange(20.0)) == {"highest": 19.0, "final": 18.5, "auc": 9.5, "fall": 0.5}
+    assert summarise([1.0, 3.0, NAN]) == {"highest": 3.0, "final": None, "auc": 2.0, "fall": None}
+    assert summarise([NAN]) == {"highest": None, "final": None, "auc": None, "fall": None}
 
 
 def test_means_leave_out_what_is_not_finite():

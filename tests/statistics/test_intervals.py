@@ -8,6 +8,7 @@ from scipy import stats
 
 from iqrl.errors import BadInput
 from iqrl.statistics.intervals import (
+    difference_interval,
     interquartile_mean,
     iqm,
     mean_interval,
@@ -127,3 +128,23 @@ def test_profiles_fall_and_lie_in_their_bands(tasks):
 def test_bad_input(call, message):
     with pytest.raises(BadInput, match=message):
         call()
+
+
+def test_the_difference_of_means_over_tasks_by_hand():
+    """Two tasks: 2 - 1 and 10 - 7."""
+    found = difference_interval([[1.0, 3.0], [10.0, 10.0]], [[1.0, 1.0], [6.0, 8.0]])
+    assert found.value == pytest.approx((1 + 3) / 2)
+    # The first side of task one is 1, 2 or 3 on average; the second of task two is 6, 7 or 8.
+    assert found[1:] == pytest.approx(((0 + 2) / 2, (2 + 4) / 2))
+    assert difference_interval([[5.0, 5.0]], [[2.0, 2.0]]).has_no_width
+    assert not found.has_no_width
+
+
+def test_the_interval_of_a_difference_holds_the_true_one_about_as_often_as_it_says():
+    draw = np.random.default_rng(0)
+    held = 0
+    for _ in range(300):
+        x, y = draw.normal(1.0, 2.0, 20), draw.normal(0.0, 1.0, 20)
+        found = difference_interval([x], [y], resamples=500)
+        held += found.low <= 1.0 <= found.high
+    assert 0.89 <= held / 300 <= 0.98

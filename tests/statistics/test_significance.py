@@ -18,6 +18,7 @@ from iqrl.statistics.significance import (
     pooled_ks,
     probability_of_improvement,
     stratified_permutation_test,
+    stratified_permutation_tests,
 )
 
 NAN = np.nan
@@ -128,7 +129,17 @@ def test_the_stratified_test_keeps_its_level_across_unlike_tasks():
 def test_the_probability_of_improvement_by_hand():
     assert probability_of_improvement([[1, 3]], [[2, 3]]).value == pytest.approx((0 + 0 + 1 + 0.5) / 4)
     assert probability_of_improvement([[1, 3], [5]], [[2, 3], [1]]).value == pytest.approx((1.5 / 4 + 1) / 2)
-    assert probability_of_improvement([[5, 6]], [[1, NAN, 2]]) == (1, 1, 1)
+    # All pairs won: two of them share no run, and a probability of √.025 wins both one time in forty.
+    assert probability_of_improvement([[5, 6]], [[1, NAN, 2]]) == pytest.approx((1, 0.025**0.5, 1))
+    assert probability_of_improvement([[1, 2]], [[5, 6]]) == pytest.approx((0, 0, 1 - 0.025**0.5))
+
+
+def test_several_stratified_tests_at_once_are_the_same_tests():
+    one = ([[1.0, 2.0, 5.0], [1.0, 3.0]], [[2.0, 3.0, 4.0], [0.0, 7.0]])
+    other = ([[9.0, 8.0, 7.0, 6.0]], [[1.0, 2.0, 3.0, 4.0]])
+    assert stratified_permutation_tests([one, other]) == [stratified_permutation_test(*it) for it in (one, other)]
+    assert stratified_permutation_test(*other).p == pytest.approx(2 / 70, abs=0.002)
+    assert stratified_permutation_tests([]) == []
 
 
 def test_the_interval_of_improvement_by_counting():

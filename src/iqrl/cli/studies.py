@@ -221,4 +221,6 @@ def _write_report(results: list[StudyResults], out: Path) -> None:
         for column in set(study.charts) - set(study.curves.columns):
             print(f"{study.name}: no run has the column {column!r}, so it has no chart.", file=sys.stderr)
     written = write_report(results, out)
-    print(f"report: {written[0]}, with {len(written) - 1} tables and figures in the same directory")
+    for finding in written.findings:
+        print(f"- {finding}")
+    print(f"report: {written.files[0]}, with {len(written.files) - 1} tables and figures in the same directory")

@@ -1,11 +1,12 @@
 """Learning curves as arrays [seeds, periods], and the numbers that sum them up.
 
-Two numbers are of the mean curve over seeds, and two are of each seed:
+Two numbers are of the mean curve over seeds, and three are of each seed:
 
     highest         the maximum of the mean curve: the paper's number
     deterioration   the largest drop of the mean curve, as a share of its range: the paper's number for Atari
     final           the mean of the last tenth of a seed's periods
     auc             the mean of all of a seed's periods
+    fall            the best period of a seed minus its final: what it had and did not keep
 
 A curve is NaN in a period in which no episode ended. Values that are not finite are left out of every number.
 """
@@ -13,6 +14,8 @@ A curve is NaN in a period in which no episode ended. Values that are not finite
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
+from math import comb
 
 import numpy as np
 import polars as pl
@@ -105,9 +108,62 @@ def auc(curves: ArrayLike) -> np.ndarray:
     return mean_finite(check_curves(curves), axis=1)
 
 
+def fall(curves: ArrayLike) -> np.ndarray:
+    """[seeds]: the best period minus the final, in units of the return. Never below 0.
+
+    A curve that wavers has some, even if it does not sink: the best of noisy periods lies above their mean.
+
+    >>> fall([[10.0, 200.0, 150.0], [10.0, 20.0, 30.0]]).tolist()
+    [50.0, 0.0]
+    """
+    array = check_curves(curves)
+    best = np.max(np.where(np.isfinite(array), array, -np.inf), axis=1)
+    return np.where(np.isfinite(best), best, np.nan) - final(array)
+
+
+NEVER_LEARNED, COLLAPSED, HELD = "never learned", "collapsed", "held"
+LEARNED_SHARE, LOST_SHARE = 0.25, 0.5
+
+
+def fates(curves: ArrayLike, random: float, good: float) -> list[str | None]:
+    """What became of each seed, given the returns of a random policy and of a good one; None if not known.
+
+    `never learned`: no period came a quarter of the way from random to good. `collapsed`: one did, and the final has
+    lost at least half of what the best period had gained over random. `held`: all else.
+
+    >>> fates([[20, 40, 30], [20, 180, 60], [20, 180, 170]], random=20, good=200)
+    ['never learned', 'collapsed', 'held']
+    """
+    last, lost = final(curves), fall(curves)
+    gained = last + lost - random
+    return [
+        None if not np.isfinite(one) else NEVER_LEARNED if one < LEARNED_SHARE * (good - random)
+        else COLLAPSED if down >= LOST_SHARE * one else HELD
+        for one, down in zip(gained, lost, strict=True)
+    ]  # fmt: skip
+
+
+def highest_of_few(curves: ArrayLike, seeds: int, *, most: int = 2000, seed: int = 0) -> np.ndarray:
+    """[choices]: `highest` of every choice of `seeds` of the seeds; of `most` random ones where there are more.
+
+    Drawn without replacement: a seed that is there twice would make the mean noisier, and its maximum higher.
+    """
+    array = check_curves(curves)
+    n = len(array)
+    chosen = list(combinations(range(n), seeds)) if comb(n, seeds) <= most else []
+    marks = np.zeros((len(chosen) or most, n))
+    random = np.argsort(np.random.default_rng(seed).random(marks.shape), axis=1)[:, :seeds]
+    np.put_along_axis(marks, np.array(chosen, int).reshape(-1, seeds) if chosen else random, 1.0, axis=1)
+    finite = np.isfinite(array)
+    total, known = marks @ np.where(finite, array, 0.0), marks @ finite
+    best = np.where(known > 0, total / np.maximum(known, 1), -np.inf).max(axis=1)
+    return best[np.isfinite(best)]
+
+
 def summarise(curve: ArrayLike) -> dict[str, float | None]:
-    """`highest`, `final` and `auc` of one curve [periods]. None where it has no finite value."""
-    numbers = {"highest": highest([curve]), "final": float(final([curve])[0]), "auc": float(auc([curve])[0])}
+    """`highest`, `final`, `auc` and `fall` of one curve [periods]. None where it has no finite value."""
+    numbers = {"highest": highest([curve])}
+    numbers |= {name: float(number([curve])[0]) for name, number in (("final", final), ("auc", auc), ("fall", fall))}
     return {name: value if np.isfinite(value) else None for name, value in numbers.items()}
 
 

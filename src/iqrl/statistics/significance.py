@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp, rankdata
 
 from iqrl.errors import BadInput
-from iqrl.statistics.curves import check_curves, finite_scores, finite_scores_by_task
-from iqrl.statistics.intervals import RESAMPLES, Interval, percentile_interval, resample
+from iqrl.statistics.curves import check_curves, finite_scores
+from iqrl.statistics.intervals import RESAMPLES, Interval, draw_shares, pair_tasks, percentile_interval
 
 MOST_SPLITS = 200_000
 """up to which every split is counted; ten seeds against ten have 184,756"""
@@ -45,7 +45,7 @@ class Permutation(NamedTuple):
     """whether these were all splits"""
 
 
-def permutation_test(scores: ArrayLike, others: ArrayLike, *, seed: int = 0) -> Permutation:
+def permutation_test(scores: ArrayLike, others: ArrayLike) -> Permutation:
     """Two-sided: the share of splits of all seeds whose means differ by at least as much as those of the true split.
 
     All splits are counted if there are at most 200,000. Otherwise 100,000 are drawn at random, and the true one is
@@ -61,7 +61,7 @@ def permutation_test(scores: ArrayLike, others: ArrayLike, *, seed: int = 0) -> 
     if splits <= MOST_SPLITS:
         as_far = np.abs(_all_sums(centred, len(x))) >= least
         return Permutation(p=float(as_far.mean()), difference=difference, splits=splits, exact=True)
-    as_far = np.abs(_random_sums(centred, len(x), np.random.default_rng(seed))) >= least
+    as_far = np.abs(_random_choices(len(together), len(x)) @ centred) >= least
     return Permutation(p=float((as_far.sum() + 1) / (DRAWS + 1)), difference=difference, splits=DRAWS, exact=False)
 
 
@@ -73,17 +73,45 @@ def stratified_permutation_test(
     The seeds are split at random within each task, 100,000 times. One test of many tasks with few seeds each can
     find what no test of a single task can.
     """
-    sides = _pair_tasks(tasks, others)
-    generator = np.random.default_rng(seed)
-    true, drawn = 0.0, np.zeros(DRAWS)
-    for x, y in sides:
-        # The sum of the centred ranks of x is its number of wins minus half of all pairs.
-        ranks = rankdata(np.concatenate([x, y]))
-        share = (ranks - ranks.mean()) / (len(x) * len(y) * len(sides))
-        true += share[: len(x)].sum()
-        drawn += _random_sums(share, len(x), generator)
-    as_far = np.abs(drawn) >= abs(true) - SAME
-    return Permutation(p=float((as_far.sum() + 1) / (DRAWS + 1)), difference=float(true), splits=DRAWS, exact=False)
+    return stratified_permutation_tests([(tasks, others)], seed=seed)[0]
+
+
+Sides = tuple[Sequence[ArrayLike], Sequence[ArrayLike]]
+
+
+def stratified_permutation_tests(tests: Sequence[Sides], *, seed: int = 0) -> list[Permutation]:
+    """Several such tests at once, which takes little longer than one: they share the random splits."""
+    sides = [pair_tasks(*both) for both in tests]
+    most = max(map(len, sides), default=0)
+    # Each task takes the splits from another place on, so that they are independent of those of the other tasks.
+    places = np.random.default_rng(seed).choice(DRAWS, most, replace=most > DRAWS)
+    true, drawn = np.zeros(len(tests)), np.zeros((len(tests), DRAWS))
+    for task, place in enumerate(places):
+        for members in _of_one_size(sides, task):
+            shape = [len(scores) for scores in sides[members[0]][task]]
+            ranks = np.stack([_centred_ranks(*sides[test][task]) for test in members], axis=1)
+            sums = _random_choices(sum(shape), shape[0]) @ ranks
+            # The sum of the centred ranks of x is its number of wins minus half of all pairs.
+            share = [1 / (math.prod(shape) * len(sides[test])) for test in members]
+            true[members] += share * ranks[: shape[0]].sum(axis=0)
+            drawn[members] += np.roll(share * sums, place, axis=0).T
+    as_far = (np.abs(drawn) >= np.abs(true)[:, None] - SAME).sum(axis=1)
+    p = (as_far + 1) / (DRAWS + 1)
+    return [Permutation(float(p[i]), float(true[i]), splits=DRAWS, exact=False) for i in range(len(tests))]
+
+
+def _of_one_size(sides: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]], task: int) -> list[list[int]]:
+    """The tests that have this task, those with the same numbers of seeds together."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for test, tasks in enumerate(sides):
+        if task < len(tasks):
+            groups.setdefault((len(tasks[task][0]), len(tasks[task][1])), []).append(test)
+    return list(groups.values())
+
+
+def _centred_ranks(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    ranks = rankdata(np.concatenate([x, y]))
+    return ranks - ranks.mean()
 
 
 def smallest_p(seeds: int, others: int) -> float:
@@ -99,25 +127,40 @@ def smallest_p(seeds: int, others: int) -> float:
     return (1 + (seeds == others)) / splits if splits <= MOST_SPLITS else 1 / (DRAWS + 1)
 
 
+def smallest_stratified_p(seeds: Sequence[int], others: Sequence[int]) -> float:
+    """The smallest p that `stratified_permutation_test` can give for these numbers of seeds in each task.
+
+    >>> round(smallest_stratified_p([5], [5]), 4), round(smallest_stratified_p([5, 5], [5, 5]), 5)
+    (0.0079, 3e-05)
+    """
+    same = all(own == other for own, other in zip(seeds, others, strict=True))
+    splits = math.prod(math.comb(own + other, own) for own, other in zip(seeds, others, strict=True))
+    return max((1 + same) / splits, 1 / (DRAWS + 1))
+
+
 def _all_sums(values: np.ndarray, size: int) -> np.ndarray:
     """[choices]: the sum of every choice of `size` values."""
-    return values[_all_choices(len(values), size)].sum(axis=1)
+    return _all_choices(len(values), size) @ values
 
 
 @lru_cache(maxsize=2)
 def _all_choices(n: int, size: int) -> np.ndarray:
-    """[choices, size]. Cached: tests in a row have the same numbers of seeds, and this list is the slow part."""
-    return np.fromiter(chain.from_iterable(combinations(range(n), size)), int).reshape(-1, size)
+    """[choices, n]: 1 where a value is chosen. Cached: tests in a row have the same numbers of seeds."""
+    chosen = np.fromiter(chain.from_iterable(combinations(range(n), size)), int).reshape(-1, size)
+    return _as_marks(chosen, n)
 
 
-def _random_sums(values: np.ndarray, size: int, generator: np.random.Generator) -> np.ndarray:
-    """[draws]: the sums of random choices of `size` values."""
-    if math.comb(len(values), size) <= MOST_SPLITS:
-        return generator.choice(_all_sums(values, size), DRAWS)
-    # In batches: all at once would need draws × seeds of memory.
-    batches = [DRAWS // 10] * 10
-    shuffled = (generator.permuted(np.tile(values, (n, 1)), axis=1) for n in batches)
-    return np.concatenate([rows[:, :size].sum(axis=1) for rows in shuffled])
+@lru_cache(maxsize=4)
+def _random_choices(n: int, size: int) -> np.ndarray:
+    """[draws, n]: 1 where a value is chosen at random."""
+    chosen = np.argpartition(np.random.default_rng(0).random((DRAWS, n), np.float32), size - 1, axis=1)[:, :size]
+    return _as_marks(chosen, n)
+
+
+def _as_marks(chosen: np.ndarray, n: int) -> np.ndarray:
+    marks = np.zeros((len(chosen), n))
+    np.put_along_axis(marks, chosen, 1.0, axis=1)
+    return marks
 
 
 # Probability of improvement
@@ -134,20 +177,28 @@ def probability_of_improvement(
     """P(X > Y) for a run X of a task in `tasks` and a run Y of the same task in `others`, averaged over tasks.
 
     A tie counts one half, as in the Mann–Whitney statistic. The runs of both sides are resampled within each task.
-    If every X is above every Y in every task, the interval has no width. That is not certainty.
+    If every X is above every Y in every task, no resample differs; then the interval is an exact one (`separated`).
     """
-    generator = np.random.default_rng(seed)
-    wins = [_wins(x, y) for x, y in _pair_tasks(tasks, others)]
-    drawn = np.mean([_resample_mean(table, resamples, generator) for table in wins], axis=0)
-    return percentile_interval(float(np.mean([table.mean() for table in wins])), drawn, level)
+    wins = [_wins(x, y) for x, y in pair_tasks(tasks, others)]
+    value = float(np.mean([table.mean() for table in wins]))
+    drawn = np.mean([_resample_mean(table, resamples, seed, i) for i, table in enumerate(wins)], axis=0)
+    interval = percentile_interval(value, drawn, level)
+    return separated(value, [table.shape for table in wins], level) if value in (0.0, 1.0) else interval
 
 
-def _pair_tasks(tasks: Sequence[ArrayLike], others: Sequence[ArrayLike]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The finite scores of both sides, task by task."""
-    finite, finite_others = finite_scores_by_task(tasks), finite_scores_by_task(others, "others")
-    if len(finite) != len(finite_others):
-        raise BadInput(f"both sides must have the same tasks, got {len(finite)} and {len(finite_others)}.")
-    return list(zip(finite, finite_others, strict=True))
+def separated(value: float, shapes: Sequence[tuple[int, int]], level: float = 0.95) -> Interval:
+    """The interval of a probability of improvement of 0 or 1, by Clopper and Pearson (1934).
+
+    `shapes` has the number of runs of both sides in each task. As many pairs as the smaller side has runs share no run,
+    so they are independent trials, all of them won. An average over tasks is bounded by the same number: of all
+    probabilities with one mean, equal ones make it likeliest that every trial is won.
+
+    >>> separated(1.0, [(5, 5)]).low.__round__(2), separated(0.0, [(10, 10)] * 4).high.__round__(2)
+    (0.48, 0.09)
+    """
+    trials = sum(map(min, shapes))
+    bound = ((1 - level) / 2) ** (1 / trials)
+    return Interval(value, bound, 1.0) if value == 1 else Interval(value, 0.0, 1 - bound)
 
 
 def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -155,16 +206,10 @@ def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.heaviside(x[:, None] - y[None, :], 0.5)
 
 
-def _resample_mean(wins: np.ndarray, resamples: int, generator: np.random.Generator) -> np.ndarray:
+def _resample_mean(wins: np.ndarray, resamples: int, seed: int, task: int) -> np.ndarray:
     """[resamples]: the mean of the table with its rows and columns resampled. Only how often each is drawn counts."""
-    rows, columns = (_resample_counts(n, resamples, generator) for n in wins.shape)
-    return ((rows @ wins) * columns).sum(axis=1) / wins.size
-
-
-def _resample_counts(n: int, resamples: int, generator: np.random.Generator) -> np.ndarray:
-    """[resamples, n]: how often each of n is drawn in n draws."""
-    drawn = resample(np.arange(n), resamples, generator) + n * np.arange(resamples)[:, None]
-    return np.bincount(drawn.ravel(), minlength=n * resamples).reshape(resamples, n)
+    rows, columns = (draw_shares(n, resamples, seed, 2 * task + i) for i, n in enumerate(wins.shape))
+    return np.einsum("ij,ij->i", rows @ wins, columns)
 
 
 # Many tests at once

@@ -1,15 +1,16 @@
 """Runs summed up beside the numbers of the paper, and the two tables of a study that show them.
 
-The paper gives no spread, so a verdict describes a difference and does not test it: a difference counts if it is more
-than a twentieth of the task's range of returns.
+The paper prints the highest point of the mean of five runs, without a spread. How far such a number varies is known
+from our own seeds: from every five of them. The printed number is judged by that.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from iqrl.diagnostics.text import return_text
@@ -17,28 +18,45 @@ from iqrl.experiments.report.arrangement import Place, PlacedRun, arrange, size_
 from iqrl.experiments.report.table import Cell, Column, Mark, Row, Section, Table
 from iqrl.experiments.study.results import RunRecord, StudyResults
 from iqrl.reproduction.printed import printed_value
-from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
+from iqrl.statistics.curves import (
+    COLLAPSED,
+    NEVER_LEARNED,
+    auc,
+    fall,
+    fates,
+    final,
+    highest_of_few,
+    mean_curve,
+    steps_and_returns,
+    summarise,
+)
 from iqrl.statistics.intervals import Interval, mean_interval
 
 # A measured return beside a printed one
 
-TOLERANCE = 0.05
-"""share of a task's range within which a measured return counts as the printed one"""
+PAPERS_RUNS = 5
+FEWEST_SEEDS = 8
+"""of which five can be drawn in enough ways to see how far their highest points lie apart"""
 
 
 class Scale(NamedTuple):
-    """What hardly any policy stays below, and what a good one reaches."""
+    """What hardly any policy stays below, what a random one gets, and what a good one reaches."""
 
     worst: float
+    random: float
     best: float
+
+    @property
+    def range(self) -> float:
+        return self.best - self.worst
 
 
 SCALES = {
-    "CartPole-v0": Scale(worst=9.0, best=200.0),
-    "CartPole-v1": Scale(worst=9.0, best=500.0),
-    "Acrobot-v1": Scale(worst=-500.0, best=-80.0),
-    "Pendulum-v0": Scale(worst=-1600.0, best=-130.0),
-    "MountainCar": Scale(worst=-1000.0, best=-100.0),
+    "CartPole-v0": Scale(worst=9.0, random=22.0, best=200.0),
+    "CartPole-v1": Scale(worst=9.0, random=22.0, best=500.0),
+    "Acrobot-v1": Scale(worst=-500.0, random=-495.0, best=-80.0),
+    "Pendulum-v0": Scale(worst=-1600.0, random=-1236.0, best=-130.0),
+    "MountainCar": Scale(worst=-1000.0, random=-1000.0, best=-100.0),
 }
 AS_PRINTED, ABOVE, BELOW = "as printed", "above", "below"
 SIGNS = {AS_PRINTED: "≈", ABOVE: "▲", BELOW: "▼"}
@@ -47,35 +65,55 @@ SIGNS = {AS_PRINTED: "≈", ABOVE: "▲", BELOW: "▼"}
 class Verdict(NamedTuple):
     name: str
     """one of SIGNS"""
-    difference: float
-    """measured minus printed, as a share of the task's range"""
+    expected: Interval
+    """our highest return, and between which numbers five other such runs would print theirs"""
 
 
-def judge(task: str, measured: float | None, printed: float | None) -> Verdict | None:
-    """None where there is nothing to compare, or no scale to compare on.
+def judge(returns: np.ndarray, printed: float | None, digit: float = 0.1) -> Verdict | None:
+    """Whether five runs such as ours [seeds, periods] would print this number; None where that cannot be said.
 
-    >>> judge("CartPole-v0", 195.0, 200.0).name, judge("CartPole-v0", 150.0, 200.0).name
-    ('as printed', 'below')
+    `digit` is the last one printed: a number is rounded by up to half of it.
     """
-    if measured is None or printed is None or task not in SCALES:
+    highest = summarise(mean_curve(returns))["highest"]
+    if highest is None or printed is None or len(returns) < FEWEST_SEEDS:
         return None
-    scale = SCALES[task]
-    difference = (measured - printed) / (scale.best - scale.worst)
-    name = AS_PRINTED if abs(difference) <= TOLERANCE else ABOVE if difference > 0 else BELOW
-    return Verdict(name=name, difference=difference)
+    expected = Interval(highest, *_ends_of_five(returns))
+    name = ABOVE if printed < expected.low - digit / 2 else BELOW if printed > expected.high + digit / 2 else AS_PRINTED
+    return Verdict(name=name, expected=expected)
+
+
+def _ends_of_five(returns: np.ndarray) -> tuple[float, float]:
+    """Between which numbers the highest return of five other runs lies, 19 times of 20.
+
+    Choices of five of our n seeds overlap: their variance is 1 - 5/n of that of five independent runs. The difference
+    between five other runs and all of ours has 1 + 5/n of it. So distances from the median are stretched.
+    """
+    low, middle, high = np.quantile(highest_of_few(returns, PAPERS_RUNS), (0.025, 0.5, 0.975))
+    stretch = ((len(returns) + PAPERS_RUNS) / (len(returns) - PAPERS_RUNS)) ** 0.5
+    return float(middle - stretch * (middle - low)), float(middle + stretch * (high - middle))
 
 
 def verdict_legend() -> str:
     """What the verdicts mean, in sentences."""
-    number = lambda value: f"{value:g}".replace("-", "−")
-    scales = ", ".join(f"{task} {number(scale.worst)}…{number(scale.best)}" for task, scale in SCALES.items())
     return (
-        f"Verdict: the highest point of the mean curve, compared with the number the paper prints. "
-        f"{SIGNS[AS_PRINTED]} {AS_PRINTED}: the difference is at most {TOLERANCE:.0%} of the task's range of returns; "
-        f"{SIGNS[ABOVE]} {ABOVE} or {SIGNS[BELOW]} {BELOW}: it is more. Ranges, from what hardly any policy stays "
-        f"below to what a good one reaches: {scales}. The paper gives no spread over its five runs, so a verdict "
-        f"describes the difference and does not test it. Runs with other settings, or of another length, "
-        f"than the paper's have none."
+        f"Verdict: the highest point of our mean curve beside the number that the paper prints. The paper gives no "
+        f"spread over its {PAPERS_RUNS} runs, so its uncertainty is taken from our seeds: from how far the highest "
+        f"points of every {PAPERS_RUNS} of them lie apart, widened by what our own number leaves open. "
+        f"{SIGNS[AS_PRINTED]} {AS_PRINTED}: {PAPERS_RUNS} runs such as ours would print such a number, 19 times of "
+        f"20. {SIGNS[ABOVE]} {ABOVE} or {SIGNS[BELOW]} {BELOW}: our runs are above it or below it. Runs with settings "
+        f"of their own, or of another length than the paper's, have no verdict, nor have fewer than {FEWEST_SEEDS} "
+        f"seeds."
+    )
+
+
+def scale_legend() -> str:
+    """The ranges that shares are taken of, and what the words for seeds mean."""
+    number = lambda value: f"{value:g}".replace("-", "−")
+    scales = ", ".join(f"{task} {number(it.worst)}…{number(it.best)}" for task, it in SCALES.items())
+    return (
+        f"Ranges of returns, from what hardly any policy stays below to what a good one reaches: {scales}. A seed "
+        f"never learned if no point of its curve is a quarter of the way from a random policy to a good one; it "
+        f"collapsed if one is, and the final has lost half of what the best point had gained or more."
     )
 
 
@@ -95,11 +133,17 @@ class RunSummary(NamedTuple):
     """mean over seeds of the last tenth of the curve"""
     auc: Interval | None
     """mean over seeds of the whole curve"""
+    fall: Interval | None
+    """mean over seeds of the best point minus the final"""
     seeds: tuple[int, ...]
     finals: tuple[float | None, ...]
     """final of each seed"""
     aucs: tuple[float | None, ...]
     """area under the curve of each seed"""
+    falls: tuple[float | None, ...]
+    """deterioration of each seed"""
+    fates: tuple[str | None, ...]
+    """what became of each seed; empty on a task without a scale"""
     verdict: Verdict | None
 
 
@@ -112,24 +156,31 @@ def summarise_runs(study: StudyResults) -> list[RunSummary]:
 def summarise_run(placed: PlacedRun, curves: pl.DataFrame) -> RunSummary:
     """`curves` has the rows of this run."""
     _, returns = steps_and_returns(curves)
-    per_seed = [summarise(curve) for curve in returns]
-    highest, printed = summarise(mean_curve(returns))["highest"], printed_return(placed.run)
+    printed, scale = printed_return(placed.run), SCALES.get(placed.place.task)
+    finals, aucs, falls = (_known(number(returns)) for number in (final, auc, fall))
     return RunSummary(
         placed=placed,
         printed=printed,
-        highest=highest,
-        final=_interval([seed["final"] for seed in per_seed]),
-        auc=_interval([seed["auc"] for seed in per_seed]),
+        highest=summarise(mean_curve(returns))["highest"],
+        final=_interval(finals),
+        auc=_interval(aucs),
+        fall=_interval(falls),
         seeds=tuple(curves["seed"].unique().sort().to_list()),
-        finals=tuple(seed["final"] for seed in per_seed),
-        aucs=tuple(seed["auc"] for seed in per_seed),
-        verdict=judge(placed.place.task, highest, printed) if _is_as_in_the_paper(placed.run) else None,
+        finals=finals,
+        aucs=aucs,
+        falls=falls,
+        fates=tuple(fates(returns, scale.random, scale.best)) if scale else (),
+        verdict=judge(returns, printed),
     )
 
 
+def _known(values: np.ndarray) -> tuple[float | None, ...]:
+    return tuple(float(value) if np.isfinite(value) else None for value in values)
+
+
 def printed_return(run: RunRecord) -> float | None:
-    """The highest return that the paper prints for such a run."""
-    if not set(run.varied) <= AXES_OF_THE_PAPER:
+    """The highest return that the paper prints for such a run; None if its settings or its length are others."""
+    if not set(run.varied) <= AXES_OF_THE_PAPER or not _is_as_in_the_paper(run):
         return None
     printed = printed_value(run.config["task"], run.config["method"], run.config["buffer_size"])
     return printed and printed.value
@@ -148,12 +199,15 @@ def unfinished_text(study: StudyResults) -> str:
     return f"{study.unfinished:,} planned {are} not finished and left out." if study.unfinished else ""
 
 
+GIVEN_IN_THE_PAPER = AXES_OF_THE_PAPER | {"preset", "seed", "seeds"}
+
+
 def _is_as_in_the_paper(run: RunRecord) -> bool:
-    """Whether its settings and its length are the paper's, but for what a variant changes."""
-    return not run.given or (run.given.get("preset") == "paper" and "steps" not in run.given)
+    """Whether all its settings, its length among them, are those of the preset `paper`."""
+    return not run.given or (run.given.get("preset") == "paper" and set(run.given) <= GIVEN_IN_THE_PAPER)
 
 
-def _interval(values: list[float | None]) -> Interval | None:
+def _interval(values: Sequence[float | None]) -> Interval | None:
     measured = [value for value in values if value is not None]
     return mean_interval(measured) if measured else None
 
@@ -224,9 +278,11 @@ def _highest_rows(summaries: Sequence[RunSummary], sources: Sequence[_Source]) -
 
 
 def _find(summaries: Sequence[RunSummary], source: _Source, label: str) -> RunSummary | None:
-    """The paper's number is that of any variant: they share task, method and buffer size."""
+    """The paper's number stands with the runs that have its settings."""
     here = [it for it in _at_size(summaries, source.buffer_size) if it.placed.label == label]
-    return next((it for it in here if source.variant in (None, it.placed.variant)), None)
+    if source.variant is None:
+        return next((it for it in here if it.printed is not None), None)
+    return next((it for it in here if it.placed.variant == source.variant), None)
 
 
 def _highest_cells(summaries: Sequence[RunSummary | None], source: _Source) -> list[Cell]:
@@ -250,19 +306,21 @@ def _highest_cells(summaries: Sequence[RunSummary | None], source: _Source) -> l
 def _with_verdict(cell: Cell, summary: RunSummary) -> Cell:
     name = summary.verdict.name if summary.verdict else None
     mark = Mark(sign=SIGNS[name], meaning=name) if name else None
-    return cell._replace(mark=mark, hint=f"final of each seed: {_finals_text(summary)}")
+    expected = f"; five such runs would print {_ends_text(summary.verdict.expected)}" if summary.verdict else ""
+    return cell._replace(mark=mark, hint=f"final of each seed: {_finals_text(summary)}{expected}")
 
 
-# Finals and areas under the curve
+# Finals, areas under the curve and what was lost
 
-FINAL, AUC, FINALS = "final [95%]", "AUC [95%]", "final of each seed"
+FINAL, AUC, FALL, FATES, FINALS = "final [95%]", "AUC [95%]", "deterioration [95%]", "seeds", "final of each seed"
 
 
 def detail_table(summaries: Sequence[RunSummary], for_print: bool = False) -> Table:
     """A row per run. In print the names stand on the left, and there is no room for every seed."""
     side = "left" if for_print else "right"
     names = [Column(name=name, align=side, numeric=False) for name in ("line", "variant")]
-    numbers = [Column(name=name, escape=False) for name in ((FINAL, AUC) if for_print else (FINAL, AUC, FINALS))]
+    shown = (FINAL, AUC, FALL) if for_print else (FINAL, AUC, FALL, FATES, FINALS)
+    numbers = [Column(name=name, escape=False, numeric=name != FATES) for name in shown]
     rows = []
     for summary in summaries:
         placed = summary.placed
@@ -282,12 +340,27 @@ def folded_detail_table(summaries: Sequence[RunSummary], title: str, caption: st
             name = ", ".join(filter(None, [placed.label, _size_text(placed.place), placed.variant]))
             rows.append(Row(name=name, cells=[Cell(text=text) for text in _detail_texts(summary)]))
         sections.append(Section(name=task, rows=rows))
-    columns = [Column(name=FINAL), Column(name=AUC), Column(name=FINALS, align="left", muted=True)]
+    columns = [Column(name=name) for name in (FINAL, AUC, FALL)]
+    columns += [
+        Column(name=FATES, align="left", numeric=False),
+        Column(name=FINALS, align="left", muted=True),
+    ]
     return Table(title=title, caption=caption, columns=columns, sections=sections)
 
 
 def _detail_texts(summary: RunSummary) -> list[str]:
-    return [_interval_text(summary.final, summary), _interval_text(summary.auc, summary), _finals_text(summary)]
+    intervals = [_interval_text(it, summary) for it in (summary.final, summary.auc, summary.fall)]
+    return [*intervals, fates_text(summary.fates), _finals_text(summary)]
+
+
+def fates_text(fates: Sequence[str | None]) -> str:
+    """How many seeds never learned and how many collapsed; empty where all held what they had.
+
+    >>> fates_text(["held", "collapsed", "collapsed"])
+    '2 of 3 collapsed'
+    """
+    counts = [(name, fates.count(name)) for name in (NEVER_LEARNED, COLLAPSED)]
+    return ", ".join(f"{number} of {len(fates)} {name}" for name, number in counts if number)
 
 
 def _size_text(place: Place) -> str:
@@ -298,9 +371,30 @@ def _interval_text(interval: Interval | None, summary: RunSummary) -> str:
     """The value and its interval, which takes two seeds at least."""
     if interval is None:
         return NO_EPISODE
-    value, low, high = map(return_text, interval)
     several = sum(final is not None for final in summary.finals) > 1
-    return f"{value} [{low}, {high}]" if several else value
+    return interval_text(interval) if several else return_text(interval.value)
+
+
+NO_SPREAD = "no spread"
+
+
+def interval_text(interval: Interval, number: Callable[[float], str] = return_text) -> str:
+    """The value and its interval. One without a width is said in words: all seeds agree, which is not certainty.
+
+    >>> interval_text(Interval(12.0, 10.0, 14.0)), interval_text(Interval(200.0, 200.0, 200.0))
+    ('12.0 [10.0, 14.0]', '200.0 (no spread)')
+    >>> interval_text(Interval(199.99, 199.98, 199.995))
+    '200.0 (narrower than its digits)'
+    """
+    if interval.has_no_width:
+        return f"{number(interval.value)} ({NO_SPREAD})"
+    if number(interval.low) == number(interval.high):
+        return f"{number(interval.value)} (narrower than its digits)"
+    return f"{number(interval.value)} [{number(interval.low)}, {number(interval.high)}]"
+
+
+def _ends_text(interval: Interval) -> str:
+    return f"{return_text(interval.low)} to {return_text(interval.high)}"
 
 
 def _finals_text(summary: RunSummary) -> str:

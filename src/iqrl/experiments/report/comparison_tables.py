@@ -7,26 +7,28 @@ from typing import Any
 
 from iqrl.diagnostics.text import count, listing, return_text
 from iqrl.experiments.report.arrangement import size_name, unique
-from iqrl.experiments.report.cells import MEASURED
+from iqrl.experiments.report.cells import MEASURED, NO_SPREAD, interval_text
 from iqrl.experiments.report.comparisons import (
-    ABOVE,
     APART,
-    BELOW,
+    BETTER,
+    BY_MEAN,
     LEVEL,
+    MEASURES,
+    TOO_FEW,
+    WORSE,
     CellDifference,
     Comparison,
     Difference,
+    Measure,
     Standing,
     rank,
 )
 from iqrl.experiments.report.table import Cell, Column, Row, Section, Table
 from iqrl.statistics.intervals import Interval
-from iqrl.statistics.significance import MOST_SPLITS
 
 QUESTION = "Which differences are real?"
 ALL = "all cells"
 LEVEL_TEXT = f"{LEVEL:g}".removeprefix("0")
-MARK = "*"
 MOST_NAMED = 4
 """cells that are left out and named; of more, the number is given"""
 
@@ -35,19 +37,37 @@ MOST_NAMED = 4
 
 
 def headlines(comparisons: Sequence[Comparison]) -> list[str]:
-    """A sentence per variant: which methods the reference is told apart from."""
-    return [_headline(one, named=len(comparisons) > 1) for one in comparisons if one.overall]
+    """A sentence per variant and measure: which methods the reference is told apart from, and by how much."""
+    return [
+        _headline(one, name, measure, named=len(comparisons) > 1)
+        for one in comparisons
+        if one.overall
+        for name, measure in MEASURES.items()
+    ]
 
 
-def _headline(comparison: Comparison, named: bool) -> str:
-    over_all = [one for one in comparison.overall if one.buffer_size is None]
+def _headline(comparison: Comparison, name: str, measure: Measure, named: bool) -> str:
+    over_all = [one for one in comparison.overall if one.buffer_size is None and one.measure == name]
+    words = {
+        BETTER: measure.better,
+        WORSE: measure.worse,
+        BY_MEAN: "differs in the mean, but not by the test of wins, from",
+        APART: "is not told apart from",
+        TOO_FEW: "has too few seeds to be tested against",
+    }
     parts = []
-    for place, words in ((ABOVE, "above"), (BELOW, "below"), (APART, "not told apart from")):
-        rivals = [one.rival for one in over_all if rank(one) == place]
-        parts += [f"{words} {listing(rivals)}"] if rivals else []
-    start = f"{variant_name(comparison)}: over" if named else "Over"
+    for place, verb in words.items():
+        rivals = [f"{one.rival}{_effect_note(one)}" for one in over_all if rank(one, comparison.tests) == place]
+        parts += [f"{verb} {listing(rivals)}"] if rivals else []
+    start = f"{variant_name(comparison)}, {measure.name}" if named else measure.name[0].upper() + measure.name[1:]
     cells = count(max(one.cells for one in over_all), "cell")
-    return f"{start} {cells}, {comparison.reference} is {'; '.join(parts)}."
+    return f"{start}: over {cells}, {comparison.reference} {'; it '.join(parts)}."
+
+
+def _effect_note(one: Difference) -> str:
+    """How often and by how much, since one does not follow from the other."""
+    effect = f", {interval_text(one.share, percent_text)} of the range" if one.share else ""
+    return f" (P {one.improvement.value:.2f}{effect})"
 
 
 def notes(comparisons: Sequence[Comparison]) -> list[str]:
@@ -68,11 +88,13 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(f"Left out, having fewer than two seeds with a known return: {listing(named)}.")
     if comparison.unscaled:
         notes.append(f"No scale is known for {listing(comparison.unscaled)}: left out of what is normalised.")
-    if comparison.too_few_seeds:
-        tests, least = len(comparison.cells), min(one.smallest for one in comparison.cells)
+    over_all = [one for one in comparison.overall if one.buffer_size is None]
+    if over_all and all(rank(one, comparison.tests) == TOO_FEW for one in over_all):
+        least = min(one.smallest for one in over_all)
         notes.append(
-            f"So few seeds give no p below {p_text(least)}, and the least of {tests:,} must be below "
-            f"{p_text(LEVEL / tests)} to hold once it is corrected: no single cell can; the test over all cells may."
+            f"So few seeds give no p below {p_text(least)}, and the least of the page's "
+            f"{count(comparison.tests, 'test')} must be below {p_text(LEVEL / comparison.tests)} to hold once it is "
+            f"corrected: read the intervals."
         )
     return notes
 
@@ -88,58 +110,88 @@ def scope_name(buffer_size: int | None) -> str:
 # Tables
 
 
-def improvement_table(comparisons: Sequence[Comparison]) -> Table:
-    """The reference against each rival, over all cells and per buffer size."""
-    references = unique(one.reference for one in comparisons)
-    name = references[0] if len(references) == 1 else "reference"
-    groups = [variant_name(one) + (f" ({one.reference})" if len(references) > 1 else "") for one in comparisons]
-    by_group = [{(one.buffer_size, one.rival): one for one in comparison.overall} for comparison in comparisons]
+EFFECT, WINS = "difference [95%]", "P [95%]"
+
+
+def improvement_tables(comparisons: Sequence[Comparison]) -> list[Table]:
+    """A table per variant: the reference against each rival, over all cells and per buffer size."""
+    return [_improvement_table(one, first=i == 0) for i, one in enumerate(comparisons) if one.overall]
+
+
+def _improvement_table(comparison: Comparison, first: bool) -> Table:
+    name = comparison.reference
     caption = (
-        f"P: how likely a run of {name} has a larger area under the curve than a run of the other method in the same "
-        f"cell, averaged over cells, with its 95% bootstrap interval; one half is no difference. p: two-sided "
-        f"permutation test within cells, corrected for the number of methods (Holm); bold below {LEVEL_TEXT}"
+        f"Difference: {name} minus the other method, in percent of the task's range of returns, averaged over cells, "
+        f"with its 95% bootstrap interval. P: how likely a run of {name} is better than a run of the other method in "
+        f"the same cell; one half is no difference; for deterioration the run that loses less is the better one. Where "
+        f"all runs of one side are better, the interval of P is exact (Clopper–Pearson). p: two-sided permutation test "
+        f"within cells, corrected (Holm) for all {comparison.tests:,} tests of this page; bold below {LEVEL_TEXT}. "
+        f"{NO_SPREAD.capitalize()}: all seeds agree, which is not certainty"
     )
-    return Table(
-        title=f"Probability of improvement of {name} over",
-        caption=caption,
-        columns=_grouped_columns(groups, ["P [95%]", "p"]),
-        sections=_sections(by_group, lambda one, most: [_improvement_cell(one, most), _p_cell(one.adjusted)]),
-    )
+    keys = unique((one.buffer_size, one.rival) for one in comparison.overall)
+    found = {(one.buffer_size, one.rival, one.measure): one for one in comparison.overall}
+    sections = []
+    for size in unique(size for size, _ in keys):
+        most = max(one.cells for one in comparison.overall if one.buffer_size == size)
+        rows = [
+            Row(
+                name=rival, cells=[it for name in MEASURES for it in _improvement_cells(found[size, rival, name], most)]
+            )
+            for at, rival in keys
+            if at == size
+        ]
+        sections.append(Section(name=scope_name(size), rows=rows))
+    title = f"{name} against each method" + (f", {variant_name(comparison)}" if comparison.variant else "")
+    columns = _by_measure([EFFECT, WINS, "p"])
+    return Table(title=title, caption=caption if first else "", columns=columns, sections=sections)
 
 
 def standing_table(comparisons: Sequence[Comparison]) -> Table:
     """Each method on one scale, over all cells and per buffer size."""
     by_group = [{(one.buffer_size, one.method): one for one in comparison.standings} for comparison in comparisons]
     caption = (
-        "Interquartile mean (the middle half of all runs) of final and area under the curve, each task on its own "
-        "scale: 0 is the worst return of the task, 1 a good one; with 95% bootstrap intervals stratified by cell"
+        "Interquartile mean (the middle half of all runs) of final, area under the curve and deterioration, each task "
+        "on its own scale: 0 is the worst return of the task, 1 a good one; with 95% bootstrap intervals stratified by "
+        "cell"
     )
+    names = ["final [95%]", "AUC [95%]", "deterioration [95%]"]
     return Table(
         title="Normalised scores",
         caption=caption,
-        columns=_grouped_columns([variant_name(one) for one in comparisons], ["final [95%]", "AUC [95%]"]),
-        sections=_sections(by_group, _standing_cells),
+        columns=_grouped_columns([variant_name(one) for one in comparisons], names),
+        sections=_sections(by_group, _standing_cells, len(names)),
     )
 
 
 def cell_table(comparison: Comparison) -> Table:
     """The reference against each rival in every cell."""
     caption = (
-        f"Area under the curve, {comparison.reference} minus the other method. p: permutation test of the seeds "
-        f"(exact up to {MOST_SPLITS:,} splits), {MARK} below {LEVEL_TEXT}; corrected (Holm) for the "
-        f"{count(len(comparison.cells), 'test')} of this table, bold below {LEVEL_TEXT}. P: as above, within the cell"
+        f"{comparison.reference} minus the other method: returns, and in percent of the task's range with its 95% "
+        f"bootstrap interval; bold where the interval leaves out 0. P: how likely a run of {comparison.reference} is "
+        f"the better one. Less deterioration is better. Single cells are not tested: of so many, some intervals leave "
+        f"out 0 by chance"
     )
+    found = {(one.cell, one.rival, one.measure): one for one in comparison.cells}
+    pairs = unique((one.cell, one.rival) for one in comparison.cells)
     sections = [
         Section(
             name=cell.text,
-            rows=[Row(name=one.rival, cells=_difference_cells(one)) for one in comparison.cells if one.cell == cell],
+            rows=[
+                Row(name=rival, cells=[it for name in MEASURES for it in _difference_cells(found[cell, rival, name])])
+                for at, rival in pairs
+                if at == cell
+            ],
         )
-        for cell in unique(one.cell for one in comparison.cells)
+        for cell in unique(cell for cell, _ in pairs)
     ]
     title = f"Cell by cell: {comparison.reference} against each method"
     title += f", {comparison.variant}" if comparison.variant else ""
-    columns = _grouped_columns([""], ["difference", "p", "p corrected", "P [95%]"])
+    columns = _by_measure(["difference", "of the range [95%]", "P"])
     return Table(title=title, caption=caption, columns=columns, sections=sections)
+
+
+def _by_measure(names: Sequence[str]) -> list[Column]:
+    return [Column(name=name, group=measure.column) for measure in MEASURES.values() for name in names]
 
 
 def _grouped_columns(groups: Sequence[str], names: Sequence[str]) -> list[Column]:
@@ -151,11 +203,13 @@ Key = tuple[int | None, str]
 """buffer size and method"""
 
 
-def _sections(by_group: Sequence[dict[Key, Any]], cells_of: Callable[[Any, int], list[Cell]]) -> list[Section]:
+def _sections(
+    by_group: Sequence[dict[Key, Any]], cells_of: Callable[[Any, int], list[Cell]], width: int
+) -> list[Section]:
     """A section per buffer size, a row per method; empty where a variant has none.
 
-    `by_group` has what to show in each group of columns; `cells_of` makes two cells of it, given how many cells of the
-    study the others have.
+    `by_group` has what to show in each group of columns; `cells_of` makes `width` cells of it, given how many cells of
+    the study the others have.
     """
     keys = unique(key for group in by_group for key in group)
     sections = []
@@ -164,20 +218,24 @@ def _sections(by_group: Sequence[dict[Key, Any]], cells_of: Callable[[Any, int],
         rows = []
         for name in unique(name for at, name in keys if at == size):
             found = [(group.get((size, name)), cells) for group, cells in zip(by_group, most, strict=True)]
-            parts = [cells_of(one, cells) if one else [Cell(), Cell()] for one, cells in found]
+            parts = [cells_of(one, cells) if one else [Cell()] * width for one, cells in found]
             rows.append(Row(name=name, cells=[cell for part in parts for cell in part]))
         sections.append(Section(name=scope_name(size), rows=rows))
     return sections
 
 
 def _standing_cells(one: Standing, most: int) -> list[Cell]:
-    final = _interval_text(one.final) + _fewer_cells_text(one, most)
-    return [Cell(text=final), Cell(text=_interval_text(one.auc))]
+    final = _decimal_text(one.final) + _fewer_cells_text(one, most)
+    return [Cell(text=final), *[Cell(text=_decimal_text(it)) for it in (one.auc, one.fall)]]
 
 
-def _improvement_cell(one: Difference, most: int) -> Cell:
-    text = _interval_text(one.improvement) + _fewer_cells_text(one, most)
-    return Cell(text=text, strong=one.adjusted < LEVEL)
+def _improvement_cells(one: Difference, most: int) -> list[Cell]:
+    effect = interval_text(one.share, percent_text) if one.share else ""
+    return [
+        Cell(text=effect + _fewer_cells_text(one, most), strong=one.adjusted < LEVEL),
+        Cell(text=_decimal_text(one.improvement)),
+        _p_cell(one.adjusted),
+    ]
 
 
 def _fewer_cells_text(one: Difference | Standing, most: int) -> str:
@@ -186,13 +244,12 @@ def _fewer_cells_text(one: Difference | Standing, most: int) -> str:
 
 
 def _difference_cells(one: CellDifference) -> list[Cell]:
-    mark = f" {MARK}" if one.p < LEVEL else ""
-    sign = "+" if one.difference > 0 else ""
+    sign = "+" if one.effect.value > 0 else ""
+    apart = one.effect.low > 0 or one.effect.high < 0
     return [
-        Cell(text=f"{sign}{return_text(one.difference)}", strong=one.adjusted < LEVEL),
-        Cell(text=p_text(one.p) + mark),
-        _p_cell(one.adjusted),
-        Cell(text=_interval_text(one.improvement)),
+        Cell(text=f"{sign}{return_text(one.effect.value)}", strong=apart),
+        Cell(text=interval_text(one.share, percent_text) if one.share else ""),
+        Cell(text=f"{one.improvement:.2f}"),
     ]
 
 
@@ -200,8 +257,17 @@ def _p_cell(p: float) -> Cell:
     return Cell(text=p_text(p), strong=p < LEVEL)
 
 
-def _interval_text(interval: Interval) -> str:
-    return "{:.2f} [{:.2f}, {:.2f}]".format(*interval)
+def _decimal_text(interval: Interval) -> str:
+    return interval_text(interval, "{:.2f}".format)
+
+
+def percent_text(share: float) -> str:
+    """
+    >>> percent_text(0.123), percent_text(-0.004), percent_text(0.00001)
+    ('+12%', '-0.4%', '0%')
+    """
+    text = f"{100 * share:+.0f}%" if abs(share) >= 0.0095 else f"{100 * share:+.1f}%"
+    return "0%" if text in ("+0.0%", "-0.0%") else text
 
 
 def p_text(p: float) -> str:

@@ -1,12 +1,17 @@
 """Which differences between methods are real: one method against each other, cell by cell and over all cells.
 
 A cell is a task with a buffer size, and with whatever else the study varies. Methods are compared within a variant,
-never across two. Every number is per seed: bootstraps resample seeds, and permutation tests permute them.
+never across two. They are compared by three measures, since a method may lead by one and trail by another: the final
+return, the area under the curve, and what was lost from the best point to the final. Every number is per seed:
+bootstraps resample seeds, and permutation tests permute them.
+
+Tests are of all cells together and of all cells with one buffer size, and all tests of a page are corrected together.
+Single cells have intervals and no tests: there are hundreds of them on a page, with five or ten seeds each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,21 +19,50 @@ import numpy as np
 from iqrl.experiments.report.arrangement import PlacedRun, setting_text, size_name, unique
 from iqrl.experiments.report.cells import SCALES, RunSummary, summarise_runs
 from iqrl.experiments.study.results import StudyResults
-from iqrl.statistics.intervals import Interval, Profile, interquartile_mean, normalise, performance_profile
+from iqrl.statistics.intervals import (
+    Interval,
+    Profile,
+    difference_interval,
+    interquartile_mean,
+    normalise,
+    performance_profile,
+)
 from iqrl.statistics.significance import (
     holm,
-    permutation_test,
     probability_of_improvement,
-    smallest_p,
-    stratified_permutation_test,
+    smallest_stratified_p,
+    stratified_permutation_tests,
 )
 
 REFERENCE = "iq"
-ABOVE, BELOW, APART = "above", "below", "not told apart"
+BETTER, WORSE, BY_MEAN, APART, TOO_FEW = (
+    "better", "worse", "told apart by the mean only", "not told apart", "too few seeds to test",
+)  # fmt: skip
 LEVEL = 0.05
 FEWEST_SEEDS = 2
 """on either side: a single seed has no spread"""
+RESAMPLES = 4000
 THRESHOLDS = np.linspace(0, 1, 41)
+
+
+class Measure(NamedTuple):
+    """A number per seed by which methods are compared."""
+
+    name: str
+    """in a sentence"""
+    column: str
+    """over a column"""
+    better: str
+    worse: str
+    """in a sentence, before the other method"""
+    more_is_better: bool = True
+
+
+MEASURES = {
+    "final": Measure("final return", "final", "ends higher than", "ends lower than"),
+    "auc": Measure("area under the curve", "AUC", "has a larger area than", "has a smaller area than"),
+    "fall": Measure("deterioration", "deterioration", "loses less than", "loses more than", more_is_better=False),
+}
 
 
 class CellName(NamedTuple):
@@ -42,38 +76,40 @@ class CellName(NamedTuple):
         return ", ".join(filter(None, [self.task, size_name(self.buffer_size), self.settings]))
 
 
-class Scores(NamedTuple):
-    """The finite scores of one method in one cell, a number per seed."""
-
-    finals: np.ndarray
-    aucs: np.ndarray
+Scores = dict[str, np.ndarray]
+"""the finite scores of one method in one cell, a number per seed, by measure"""
+Cells = dict[CellName, Scores]
 
 
 class CellDifference(NamedTuple):
-    """The reference against a rival in one cell, by their areas under the curve."""
+    """The reference against a rival in one cell, by one measure."""
 
     cell: CellName
     rival: str
-    difference: float
+    measure: str
+    effect: Interval
     """mean of the reference minus mean of the rival"""
-    p: float
-    adjusted: float
-    """p corrected for all cells and rivals of the variant"""
-    smallest: float
-    """the smallest p that so many seeds can give"""
-    improvement: Interval
+    share: Interval | None
+    """the same as a share of the task's range; None where no range is known"""
+    improvement: float
+    """how likely a run of the reference is the better one"""
 
 
 class Difference(NamedTuple):
-    """The reference against a rival over all cells, or over those of one buffer size."""
+    """The reference against a rival over all cells, or over those of one buffer size, by one measure."""
 
     buffer_size: int | None
     rival: str
+    measure: str
     cells: int
     improvement: Interval
+    share: Interval | None
+    """mean difference as a share of the tasks' ranges, over the cells that have one"""
     p: float
     adjusted: float
-    """p corrected for the rivals"""
+    """p corrected for all tests of the page"""
+    smallest: float
+    """the smallest p that so many seeds can give"""
 
 
 class Standing(NamedTuple):
@@ -84,6 +120,7 @@ class Standing(NamedTuple):
     cells: int
     final: Interval
     auc: Interval
+    fall: Interval
     profile: Profile
     """of the finals"""
 
@@ -100,29 +137,47 @@ class Comparison(NamedTuple):
     """cells with too few seeds"""
     unscaled: list[str]
     """tasks without a scale of returns"""
-
-    @property
-    def too_few_seeds(self) -> bool:
-        """Whether no cell, however clear, could have a corrected p below the level."""
-        return bool(self.cells) and min(one.smallest for one in self.cells) * len(self.cells) > LEVEL
-
-
-Cells = dict[CellName, Scores]
+    tests: int = 0
+    """that the page has, and p is corrected for"""
 
 
 def compare(study: StudyResults) -> list[Comparison]:
-    """One comparison per variant that has several methods; none where the study has no chart of returns."""
+    """One comparison per variant that has several methods; the study is a page of its own."""
+    return compare_page([study])[0]
+
+
+def compare_page(studies: Sequence[StudyResults]) -> list[list[Comparison]]:
+    """The comparisons of each study of a page. Their tests are corrected together, for as many as there are."""
+    found = [_compare_study(study) for study in studies]
+    p = [test.p for comparisons in found for one in comparisons for test in one.overall]
+    adjusted = iter(holm(p).tolist())
+    return [[_corrected(one, adjusted, len(p)) for one in comparisons] for comparisons in found]
+
+
+def _corrected(comparison: Comparison, adjusted: Iterator[float], tests: int) -> Comparison:
+    overall = [one._replace(adjusted=next(adjusted)) for one in comparison.overall]
+    return comparison._replace(overall=overall, tests=tests)
+
+
+def _compare_study(study: StudyResults) -> list[Comparison]:
+    """None where the study has no chart of returns."""
     summaries = summarise_runs(study) if "return" in study.charts else []
     variants = sorted(unique(summary.placed.variant for summary in summaries), key=bool)
     by_variant = {variant: _scores([it for it in summaries if it.placed.variant == variant]) for variant in variants}
     return [_compare_methods(variant, methods) for variant, methods in by_variant.items() if len(methods) > 1]
 
 
-def rank(difference: Difference) -> str:
-    """Where the reference stands: above the rival, below it, or not told apart from it."""
-    if difference.adjusted >= LEVEL:
-        return APART
-    return ABOVE if difference.improvement.value > 0.5 else BELOW
+def rank(difference: Difference, tests: int) -> str:
+    """Where the reference stands: better than the rival, worse, or not told apart from it; or no test could tell.
+
+    The test is of wins. A method that wins rarely and by far may have the larger mean all the same; then the interval
+    of the difference leaves out 0, which is said.
+    """
+    if difference.adjusted < LEVEL:
+        return BETTER if difference.improvement.value > 0.5 else WORSE
+    if difference.share and (difference.share.low > 0 or difference.share.high < 0):
+        return BY_MEAN
+    return TOO_FEW if difference.smallest * tests > LEVEL else APART
 
 
 def sizes_of(cells: Sequence[CellName]) -> list[int | None]:
@@ -136,7 +191,8 @@ def _scores(summaries: Sequence[RunSummary]) -> dict[str, Cells]:
     methods: dict[str, Cells] = {}
     for summary in summaries:
         cells = methods.setdefault(summary.placed.run.config["method"], {})
-        cells[_cell_name(summary.placed)] = Scores(finals=_finite(summary.finals), aucs=_finite(summary.aucs))
+        by_measure = {"final": summary.finals, "auc": summary.aucs, "fall": summary.falls}
+        cells[_cell_name(summary.placed)] = {name: _finite(values) for name, values in by_measure.items()}
     return methods
 
 
@@ -153,12 +209,12 @@ def _finite(values: Sequence[float | None]) -> np.ndarray:
 def _compare_methods(variant: str, methods: dict[str, Cells]) -> Comparison:
     reference = REFERENCE if REFERENCE in methods else list(methods)[-1]
     enough = {method: _with_enough_seeds(cells) for method, cells in methods.items()}
-    rivals = [method for method in methods if method != reference]
+    rivals = {method: enough[method] for method in methods if method != reference}
     return Comparison(
         variant=variant,
         reference=reference,
-        cells=_cell_differences(enough[reference], {rival: enough[rival] for rival in rivals}),
-        overall=_differences(enough[reference], {rival: enough[rival] for rival in rivals}),
+        cells=_cell_differences(enough[reference], rivals),
+        overall=_differences(enough[reference], rivals),
         standings=_standings(enough),
         left_out=[
             f"{method} on {cell.text}"
@@ -171,7 +227,7 @@ def _compare_methods(variant: str, methods: dict[str, Cells]) -> Comparison:
 
 
 def _with_enough_seeds(cells: Cells) -> Cells:
-    return {cell: scores for cell, scores in cells.items() if min(map(len, scores)) >= FEWEST_SEEDS}
+    return {cell: scores for cell, scores in cells.items() if min(map(len, scores.values())) >= FEWEST_SEEDS}
 
 
 def _all_cells(methods: dict[str, Cells]) -> list[CellName]:
@@ -182,48 +238,68 @@ def _all_cells(methods: dict[str, Cells]) -> list[CellName]:
 
 
 def _cell_differences(reference: Cells, rivals: dict[str, Cells]) -> list[CellDifference]:
-    pairs = [(cell, rival) for cell in reference for rival in rivals if cell in rivals[rival]]
-    sides = [(reference[cell].aucs, rivals[rival][cell].aucs) for cell, rival in pairs]
-    tests = [permutation_test(own, other) for own, other in sides]
-    adjusted = holm([test.p for test in tests])
     return [
-        CellDifference(
-            cell=cell,
-            rival=rival,
-            difference=test.difference,
-            p=test.p,
-            adjusted=float(after),
-            smallest=smallest_p(len(own), len(other)),
-            improvement=probability_of_improvement([own], [other]),
-        )
-        for (cell, rival), (own, other), test, after in zip(pairs, sides, tests, adjusted, strict=True)
+        _cell_difference(cell, rival, measure, reference[cell][measure], rivals[rival][cell][measure])
+        for cell in reference
+        for rival in rivals
+        if cell in rivals[rival]
+        for measure in MEASURES
     ]
 
 
+def _cell_difference(cell: CellName, rival: str, measure: str, own: np.ndarray, other: np.ndarray) -> CellDifference:
+    effect, scale = difference_interval([own], [other], resamples=RESAMPLES), SCALES.get(cell.task)
+    return CellDifference(
+        cell=cell,
+        rival=rival,
+        measure=measure,
+        effect=effect,
+        share=Interval(*[end / scale.range for end in effect]) if scale else None,
+        improvement=_wins(measure, own, other),
+    )
+
+
+def _wins(measure: str, own: np.ndarray, other: np.ndarray) -> float:
+    """How likely a run of the first is the better one; a tie counts one half."""
+    ahead = np.heaviside(own[:, None] - other[None, :], 0.5).mean()
+    return float(ahead if MEASURES[measure].more_is_better else 1 - ahead)
+
+
 def _differences(reference: Cells, rivals: dict[str, Cells]) -> list[Difference]:
-    return [difference for size in sizes_of(list(reference)) for difference in _differences_at(size, reference, rivals)]
+    return [one for size in sizes_of(list(reference)) for one in _differences_at(size, reference, rivals)]
 
 
 def _differences_at(size: int | None, reference: Cells, rivals: dict[str, Cells]) -> list[Difference]:
-    """Corrected for the rivals that can be compared at this buffer size."""
-    shared = {rival: _shared(size, reference, cells) for rival, cells in rivals.items()}
-    sides = {
-        rival: ([reference[cell].aucs for cell in cells], [rivals[rival][cell].aucs for cell in cells])
-        for rival, cells in shared.items()
-        if cells
-    }
-    p = [stratified_permutation_test(*both).p for both in sides.values()]
+    pairs = [(rival, measure) for rival in rivals for measure in MEASURES if _shared(size, reference, rivals[rival])]
+    sides = []
+    for rival, measure in pairs:
+        shared = _shared(size, reference, rivals[rival])
+        # A run with less deterioration is the better one.
+        sign = 1 if MEASURES[measure].more_is_better else -1
+        scores = lambda cells, sign=sign, name=measure, shared=shared: [sign * cells[it][name] for it in shared]
+        sides.append((scores(reference), scores(rivals[rival])))
     return [
         Difference(
             buffer_size=size,
             rival=rival,
+            measure=measure,
             cells=len(both[0]),
-            improvement=probability_of_improvement(*both),
-            p=before,
-            adjusted=float(after),
+            improvement=probability_of_improvement(*both, resamples=RESAMPLES),
+            share=_mean_share(measure, _shared(size, reference, rivals[rival]), *both),
+            p=test.p,
+            adjusted=test.p,
+            smallest=smallest_stratified_p(*[[len(scores) for scores in side] for side in both]),
         )
-        for (rival, both), before, after in zip(sides.items(), p, holm(p), strict=True)
+        for (rival, measure), both, test in zip(pairs, sides, stratified_permutation_tests(sides), strict=True)
     ]
+
+
+def _mean_share(measure: str, cells: list[CellName], own: list[np.ndarray], other: list[np.ndarray]) -> Interval | None:
+    """The mean difference on the tasks' scales; None where no task has one. Deterioration has its own sign again."""
+    scales = [SCALES.get(cell.task) for cell in cells]
+    sign = 1 if MEASURES[measure].more_is_better else -1
+    on_scale = lambda scores: [sign * it / scale.range for it, scale in zip(scores, scales, strict=True) if scale]
+    return difference_interval(on_scale(own), on_scale(other), resamples=RESAMPLES) if any(scales) else None
 
 
 def _shared(size: int | None, cells: Cells, others: Cells) -> list[CellName]:
@@ -247,18 +323,20 @@ def _standings(methods: dict[str, Cells]) -> list[Standing]:
 
 def _standing(size: int | None, method: str, cells: Cells) -> Standing:
     here = _shared(size, cells, cells)
-    finals = [_on_scale(cell, cells[cell].finals) for cell in here]
-    aucs = [_on_scale(cell, cells[cell].aucs) for cell in here]
+    finals, aucs = ([_on_scale(cell, cells[cell][name]) for cell in here] for name in ("final", "auc"))
+    falls = [cells[cell]["fall"] / SCALES[cell.task].range for cell in here]
     return Standing(
         buffer_size=size,
         method=method,
         cells=len(here),
-        final=interquartile_mean(finals),
-        auc=interquartile_mean(aucs),
+        final=interquartile_mean(finals, resamples=RESAMPLES),
+        auc=interquartile_mean(aucs, resamples=RESAMPLES),
+        fall=interquartile_mean(falls, resamples=RESAMPLES),
         profile=performance_profile(finals, THRESHOLDS),
     )
 
 
 def _on_scale(cell: CellName, scores: np.ndarray) -> np.ndarray:
     """0 is what hardly any policy stays below, 1 what a good one reaches."""
-    return normalise(scores, *SCALES[cell.task])
+    scale = SCALES[cell.task]
+    return normalise(scores, scale.worst, scale.best)

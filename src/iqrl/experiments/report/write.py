@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import gather_studies
 from iqrl.experiments.report.cells import (
+    NO_SPREAD,
     RunSummary,
     detail_table,
     highest_tables,
+    scale_legend,
     summarise_runs,
     unfinished_text,
     verdict_legend,
@@ -19,18 +22,25 @@ from iqrl.experiments.report.comparison_tables import (
     QUESTION,
     cell_table,
     headlines,
-    improvement_table,
+    improvement_tables,
     notes,
     standing_table,
 )
-from iqrl.experiments.report.comparisons import Comparison, compare
+from iqrl.experiments.report.comparisons import Comparison, compare, compare_page
 from iqrl.experiments.report.table import Table, escape_markdown, latex, markdown
 from iqrl.experiments.study.results import StudyResults
 from iqrl.files import make_directories, sweep, write_whole, writing
 
 
-def write_report(studies: Sequence[StudyResults], directory: str | Path) -> list[Path]:
-    """report.html, tables/*.md and *.tex, figures/*.pdf and *.svg; returns the paths of all files."""
+class Report(NamedTuple):
+    files: list[Path]
+    """the page first"""
+    findings: list[str]
+    """what the tests of the page say, in sentences"""
+
+
+def write_report(studies: Sequence[StudyResults], directory: str | Path) -> Report:
+    """report.html, tables/*.md and *.tex, figures/*.pdf and *.svg."""
     from iqrl.experiments.report.figures.curves import draw_study  # takes a second to load
     from iqrl.experiments.report.page.render import render_page
 
@@ -38,7 +48,7 @@ def write_report(studies: Sequence[StudyResults], directory: str | Path) -> list
     if not any(study.runs for study in studies):
         raise BadInput("there are no finished runs to report.")
     studies = gather_studies(studies)
-    compared = [compare(study) for study in studies]
+    compared = compare_page(studies)
     page = directory / "report.html"
     tables, figures = [], []
     folders = (directory, directory / "tables", directory / "figures")
@@ -51,7 +61,13 @@ def write_report(studies: Sequence[StudyResults], directory: str | Path) -> list
             tables += _write_tables(study, comparisons, directory / "tables")
     for study, comparisons in zip(studies, compared, strict=True):
         figures += draw_study(study, directory / "figures", comparisons)
-    return [page, *tables, *figures]
+    several = len(studies) > 1
+    findings = [
+        f"{study.title}. {sentence}" if several else sentence
+        for study, comparisons in zip(studies, compared, strict=True)
+        for sentence in headlines(comparisons)
+    ]
+    return Report(files=[page, *tables, *figures], findings=findings)
 
 
 def _write_tables(study: StudyResults, comparisons: Sequence[Comparison], directory: Path) -> list[Path]:
@@ -68,6 +84,11 @@ def _write_tables(study: StudyResults, comparisons: Sequence[Comparison], direct
 
 # Markdown
 
+DETAILS = (
+    "Final (the last tenth of the curve), area under the curve (AUC, its mean) and deterioration (its best point minus "
+    "the final), each a mean over seeds"
+)
+
 
 def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | None = None) -> str:
     """Highest returns beside the paper's, finals and areas with 95% intervals, and which methods differ.
@@ -82,7 +103,8 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
         "Highest return of the mean curve; the best of a task and column in bold.",
         *map(markdown, highest_tables(summaries)),
         verdict_legend() if _has_printed(summaries) else "",
-        "Final (the last tenth of the curve) and area under the curve (its mean), with 95% bootstrap intervals.",
+        f"{DETAILS}, with 95% bootstrap intervals; {NO_SPREAD}: all seeds agree, which is not certainty. "
+        f"{scale_legend()}",
         markdown(detail_table(summaries)),
         *_markdown_comparisons(compare(study) if comparisons is None else comparisons),
     ]
@@ -92,14 +114,15 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
 def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
     if not comparisons:
         return []
-    tables = [improvement_table(comparisons), standing_table(comparisons)]
+    tables = [*improvement_tables(comparisons), standing_table(comparisons)]
     tables += [cell_table(one) for one in comparisons if one.cells]
     sentences = [escape_markdown(line) for line in [*headlines(comparisons), *notes(comparisons)]]
     return [f"### {QUESTION}", *sentences, *[part for table in tables for part in _titled(table) if table.sections]]
 
 
 def _titled(table: Table) -> list[str]:
-    return [f"#### {escape_markdown(table.title)}", f"{escape_markdown(table.caption)}.", markdown(table)]
+    caption = [f"{escape_markdown(table.caption)}."] if table.caption else []
+    return [f"#### {escape_markdown(table.title)}", *caption, markdown(table)]
 
 
 def _has_printed(summaries: Sequence[RunSummary]) -> bool:
@@ -115,7 +138,7 @@ def latex_report(study: StudyResults) -> str:
     tables = highest_tables(summaries)
     labels = [f"tab:{study.name}", *[f"tab:{study.name}-{table.columns[0].group}" for table in tables[1:]]]
     floats = [latex(_with_caption(study, table), label) for table, label in zip(tables, labels, strict=True)]
-    caption = f"{study.title}. Final (the last tenth of the curve) and area under the curve, with 95% intervals."
+    caption = f"{study.title}. {DETAILS}, with 95% intervals."
     details = detail_table(summaries, for_print=True)._replace(caption=caption)
     return "\n".join([*floats, latex(details, f"tab:{study.name}-intervals")])
 

@@ -19,13 +19,14 @@ from iqrl.experiments.report.cells import (
     count_verdicts,
     folded_detail_table,
     highest_tables,
+    scale_legend,
 )
 from iqrl.experiments.report.charts import Chart, CurveChart, ProfileChart, line_names, metric_name, ordered_variants
 from iqrl.experiments.report.comparison_tables import (
     QUESTION,
     cell_table,
     headlines,
-    improvement_table,
+    improvement_tables,
     notes,
     standing_table,
 )
@@ -131,11 +132,12 @@ def _highest_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
 
 def _details_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
     caption = (
-        "Final: mean of the last tenth of the curve. AUC: mean of the whole curve. "
-        "In brackets 95% bootstrap intervals of the mean over seeds"
-    )
+        "Final: mean of the last tenth of the curve. AUC: mean of the whole curve. Deterioration: its best point minus "
+        "the final. In brackets 95% bootstrap intervals of the mean over seeds; no spread: all seeds agree, which is "
+        f"not certainty. {scale_legend()}"
+    ).removesuffix(".")
     table = html(folded_detail_table(summaries, f"finals, {study.title}", caption))
-    summary = "Final and area under the curve, with intervals and every seed"
+    summary = "Final, area under the curve and deterioration, with intervals and every seed"
     return f'<details class="finals"><summary>{summary}</summary>{table}</details>'
 
 
@@ -263,7 +265,7 @@ def comparison_part(comparisons: Sequence[Comparison], charts: Sequence[ProfileC
     if not comparisons:
         return ""
     remarks = "".join(f'<p class="note">{escape(note)}</p>' for note in notes(comparisons))
-    over_all = [improvement_table(comparisons), standing_table(comparisons)]
+    over_all = [*improvement_tables(comparisons), standing_table(comparisons)]
     shown = "".join(f"<h4>{escape(table.title)}</h4>{_dense(table)}" for table in over_all if table.sections)
     by_cell = [cell_table(one) for one in comparisons if one.cells]
     folded = "".join(f"<details><summary>{escape(table.title)}</summary>{_dense(table)}</details>" for table in by_cell)

@@ -33,7 +33,7 @@ from iqrl.experiments.report.charts import (
     profile_charts,
     shared_colours,
 )
-from iqrl.experiments.report.comparisons import Comparison, compare
+from iqrl.experiments.report.comparisons import Comparison, compare_page
 from iqrl.experiments.report.page.parts import (
     chart_groups,
     comparison_part,
@@ -57,7 +57,7 @@ def render_page(
 ) -> str:
     """The whole page; it loads nothing from anywhere. `comparisons`: of each study, where they have been made."""
     studies = gather_studies(studies)
-    compared = [compare(study) for study in studies] if comparisons is None else comparisons
+    compared = compare_page(studies) if comparisons is None else comparisons
     summaries = [summarise_runs(study) for study in studies]
     curves, profiles = [charts_of(study) for study in studies], [profile_charts(one) for one in compared]
     charts = [[*own, *more] for own, more in zip(curves, profiles, strict=True)]
