@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from iqrl.methods.registry import METHODS
+from iqrl.reproduction.claims.page import claims_page
 from iqrl.settings import settings_of
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -43,6 +44,10 @@ def test_the_page_of_results_is_what_the_results_say():
     page = (DOCS / "results.md").read_text()
     assert "| CartPole-v0 | iq |" in page
     assert fill(page) == page
+
+
+def test_the_page_of_claims_is_what_the_results_say():
+    assert claims_page(DOCS.parent / "results") == (DOCS / "claims.md").read_text()
 
 
 ROOT = DOCS.parent

@@ -5,8 +5,8 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src" / "iqrl"
 LAYERS = (
-    "cli", "api sb3", "model callbacks", "exporting watching", "reproduction.beside", "experiments", "reproduction",
-    "diagnostics.explain",
+    "cli", "api sb3", "model callbacks", "exporting watching", "reproduction.beside reproduction.claims", "experiments",
+    "reproduction", "diagnostics.explain",
     "diagnostics.analysis", "training", "diagnostics.interference", "training.timetable", "make_run", "methods", "envs",
     "core", "settings", "statistics plugins tracking curve_svg diagnostics.metrics diagnostics.text", "files",
     "errors locks", "other_names",

@@ -14,8 +14,6 @@ A curve is NaN in a period in which no episode ended. Values that are not finite
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
-from math import comb
 
 import numpy as np
 import polars as pl
@@ -141,23 +139,6 @@ def fates(curves: ArrayLike, random: float, good: float) -> list[str | None]:
         else COLLAPSED if down >= LOST_SHARE * one else HELD
         for one, down in zip(gained, lost, strict=True)
     ]  # fmt: skip
-
-
-def highest_of_few(curves: ArrayLike, seeds: int, *, most: int = 2000, seed: int = 0) -> np.ndarray:
-    """[choices]: `highest` of every choice of `seeds` of the seeds; of `most` random ones where there are more.
-
-    Drawn without replacement: a seed that is there twice would make the mean noisier, and its maximum higher.
-    """
-    array = check_curves(curves)
-    n = len(array)
-    chosen = list(combinations(range(n), seeds)) if comb(n, seeds) <= most else []
-    marks = np.zeros((len(chosen) or most, n))
-    random = np.argsort(np.random.default_rng(seed).random(marks.shape), axis=1)[:, :seeds]
-    np.put_along_axis(marks, np.array(chosen, int).reshape(-1, seeds) if chosen else random, 1.0, axis=1)
-    finite = np.isfinite(array)
-    total, known = marks @ np.where(finite, array, 0.0), marks @ finite
-    best = np.where(known > 0, total / np.maximum(known, 1), -np.inf).max(axis=1)
-    return best[np.isfinite(best)]
 
 
 def summarise(curve: ArrayLike) -> dict[str, float | None]:

@@ -25,11 +25,11 @@ from iqrl.statistics.curves import (
     fall,
     fates,
     final,
-    highest_of_few,
     mean_curve,
     steps_and_returns,
     summarise,
 )
+from iqrl.statistics.highest import highest_of_few
 from iqrl.statistics.intervals import Interval, mean_interval
 
 # A measured return beside a printed one

@@ -1,0 +1,146 @@
+"""One side against another over matching cells of a study, by four measures at once.
+
+A side is a filter of runs, such as method = iq. Both sides are matched by task and buffer size, but for what a filter
+fixes: IQ with N = 1 against DQN with N = 50,000 is matched by task. Differences are shares of the tasks' ranges.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from iqrl.experiments.report.arrangement import gather_studies
+from iqrl.experiments.report.cells import SCALES
+from iqrl.experiments.study.results import StudyResults
+from iqrl.statistics.curves import auc, fall, fates, final, highest, mean_finite, steps_and_returns
+from iqrl.statistics.highest import highest_difference, highest_test
+from iqrl.statistics.intervals import Interval, difference_interval
+from iqrl.statistics.significance import probability_of_improvement, stratified_permutation_test
+
+RESAMPLES = 2000
+EARLY_SHARE = 5
+"""early is the first fifth of a run"""
+
+
+class MeasuredCurves(NamedTuple):
+    """A run and its returns [seeds, periods]."""
+
+    variant: str
+    config: Mapping[str, Any]
+    returns: np.ndarray
+
+
+def early(curves: np.ndarray) -> np.ndarray:
+    """[seeds]: the mean of the first fifth of the periods."""
+    return mean_finite(curves[:, : max(curves.shape[1] // EARLY_SHARE, 1)], axis=1)
+
+
+PER_SEED = {"final": final, "auc": auc, "fall": fall, "early": early}
+LESS_IS_BETTER = ("fall",)
+MEASURES = ("highest", "final", "auc", "fall")
+"""by which every contrast is measured; a claim may be about `early` too"""
+
+
+class Effect(NamedTuple):
+    """By one measure. Positive is more for the first side."""
+
+    share: Interval
+    """difference as a share of the tasks' ranges, averaged over cells"""
+    wins: Interval | None
+    """how likely a run of the first side is the better one; the highest point of a mean curve has none"""
+    p: float
+    adjusted: float
+    """p corrected for all tests of the page"""
+
+
+class Contrast(NamedTuple):
+    own: str
+    other: str
+    cells: int
+    seeds: tuple[int, int]
+    """the fewest of a cell, on either side"""
+    fates: tuple[Counter[str], Counter[str]]
+    """how many seeds of all cells held, collapsed or never learned, on either side"""
+    effects: dict[str, Effect]
+
+
+class MeasuredStudy(NamedTuple):
+    results: StudyResults
+    runs: list[MeasuredCurves]
+
+
+def measure_study(study: StudyResults) -> MeasuredStudy:
+    """The runs of a study with their curves; those that differ in their seeds only are one."""
+    (study,) = gather_studies([study])
+    by_run = study.curves.partition_by("run", as_dict=True)
+    runs = [MeasuredCurves(run.variant, run.config, steps_and_returns(by_run[(run.id,)])[1]) for run in study.runs]
+    return MeasuredStudy(study, runs)
+
+
+def select(runs: Sequence[MeasuredCurves], side: Mapping[str, Any]) -> list[MeasuredCurves]:
+    """Those that have all values of a filter; a list allows each of its values."""
+    return [run for run in runs if all(_matches(_value(run, name), wanted) for name, wanted in side.items())]
+
+
+def _value(run: MeasuredCurves, name: str) -> Any:
+    return run.variant if name == "variant" else run.config.get(name)
+
+
+def _matches(value: Any, wanted: Any) -> bool:
+    return value in wanted if isinstance(wanted, list) else value == wanted
+
+
+def side_name(side: Mapping[str, Any]) -> str:
+    """
+    >>> side_name({"method": "dqn", "buffer_size": 50000}), side_name({"method": "iq", "contexts": 3})
+    ('dqn, N=50,000', 'iq, k=3')
+    """
+    names = {"buffer_size": "N", "contexts": "k"}
+    parts = [side["method"]] if "method" in side else []
+    return ", ".join(parts + [f"{names[key]}={side[key]:,}" for key in names if isinstance(side.get(key), int)])
+
+
+def contrast(
+    runs: Sequence[MeasuredCurves], own: Mapping[str, Any], other: Mapping[str, Any], measures: Sequence[str]
+) -> Contrast | None:
+    """None where no cell has both sides."""
+    keys = [key for key in ("task", "buffer_size") if not (key in own or key in other)]
+    place = lambda run: tuple(run.config[key] for key in keys)
+    rivals = {place(run): run for run in select(runs, other)}
+    pairs = [(run, rivals[place(run)]) for run in select(runs, own) if place(run) in rivals]
+    pairs = [pair for pair in pairs if pair[0].config["task"] in SCALES]
+    if not pairs:
+        return None
+    on_scale = [tuple(run.returns / SCALES[run.config["task"]].range for run in pair) for pair in pairs]
+    seeds = tuple(min(len(pair[side].returns) for pair in pairs) for side in (0, 1))
+    effects = {name: _effect(name, on_scale) for name in (*MEASURES, *(it for it in measures if it not in MEASURES))}
+    both = (_fates([run for run, _ in pairs]), _fates([run for _, run in pairs]))
+    return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects)
+
+
+def _fates(runs: Sequence[MeasuredCurves]) -> Counter[str]:
+    scales = [SCALES[run.config["task"]] for run in runs]
+    seen = [fates(run.returns, scale.random, scale.best) for run, scale in zip(runs, scales, strict=True)]
+    return Counter(fate for seeds in seen for fate in seeds if fate)
+
+
+def _effect(measure: str, pairs: Sequence[tuple[np.ndarray, ...]]) -> Effect:
+    if measure == "highest":
+        sides = [(own, other) for own, other in pairs]
+        p = highest_test(sides)
+        return Effect(share=highest_difference(sides), wins=None, p=p, adjusted=p)
+    own, other = ([PER_SEED[measure](pair[side]) for pair in pairs] for side in (0, 1))
+    sign = -1 if measure in LESS_IS_BETTER else 1
+    better, worse = [sign * scores for scores in own], [sign * scores for scores in other]
+    p = stratified_permutation_test(better, worse).p
+    wins = probability_of_improvement(better, worse, resamples=RESAMPLES)
+    return Effect(share=difference_interval(own, other, resamples=RESAMPLES), wins=wins, p=p, adjusted=p)
+
+
+def highest_on_scale(run: MeasuredCurves) -> float:
+    """0 is the worst return of the task, 1 a good one."""
+    scale = SCALES[run.config["task"]]
+    return (highest(run.returns) - scale.worst) / scale.range

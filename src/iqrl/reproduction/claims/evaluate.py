@@ -1,0 +1,98 @@
+"""The claims of the paper, measured: `claims.toml` says which runs each is about, `results/` has them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from iqrl.experiments.study.results import load_results
+from iqrl.reproduction.claims.contrasts import Contrast, MeasuredStudy, contrast, measure_study, select
+from iqrl.reproduction.claims.observations import KINDS, Observation
+from iqrl.reproduction.claims.verdicts import support, verdict
+from iqrl.statistics.significance import holm
+
+
+class MeasuredPart(NamedTuple):
+    """One statement of a claim: contrasts that it names, or an observation."""
+
+    says: str
+    """better, worse or alike; empty for an observation"""
+    about: str
+    """which runs, where a claim has several parts"""
+    measures: tuple[str, ...]
+    contrasts: list[Contrast]
+    observation: Observation | None
+
+
+class MeasuredClaim(NamedTuple):
+    number: int
+    entry: Mapping[str, Any]
+    """as in claims.toml"""
+    parts: list[MeasuredPart]
+
+    @property
+    def found(self) -> list[str]:
+        """A word per rival and measure that the claim is about, and per observation."""
+        words = [
+            support(one, measure, part.says)
+            for part in self.parts
+            for one in part.contrasts
+            for measure in part.measures
+        ]
+        return words + [word for part in self.parts if part.observation for word in part.observation.found]
+
+    @property
+    def verdict(self) -> str:
+        return self.entry.get("verdict") or verdict(self.found)
+
+
+def read_claims() -> list[dict[str, Any]]:
+    text = resources.files("iqrl.reproduction.claims").joinpath("claims.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["claim"]
+
+
+def measure_claims(results: Path) -> tuple[list[MeasuredClaim], int]:
+    """All claims from the studies in a directory, and how many tests they were corrected for."""
+    entries = read_claims()
+    names = {part["study"] for entry in entries for part in entry.get("part", ())}
+    studies = {name: measure_study(load_results(results / name)) for name in sorted(names) if (results / name).is_dir()}
+    claims = [
+        MeasuredClaim(number, entry, [_measure(part, studies) for part in entry.get("part", ())])
+        for number, entry in enumerate(entries, 1)
+    ]
+    p = [effect.p for one in _contrasts(claims) for effect in one.effects.values()]
+    adjusted = iter(holm(p).tolist())
+    return [_corrected(claim, adjusted) for claim in claims], len(p)
+
+
+def _contrasts(claims: list[MeasuredClaim]) -> Iterator[Contrast]:
+    return (one for claim in claims for part in claim.parts for one in part.contrasts)
+
+
+def _corrected(claim: MeasuredClaim, adjusted: Iterator[float]) -> MeasuredClaim:
+    correct = lambda one: one._replace(
+        effects={name: effect._replace(adjusted=next(adjusted)) for name, effect in one.effects.items()}
+    )
+    return claim._replace(
+        parts=[part._replace(contrasts=[correct(one) for one in part.contrasts]) for part in claim.parts]
+    )
+
+
+def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy]) -> MeasuredPart:
+    """Nothing where its study has not been run."""
+    study = studies.get(part["study"])
+    measures, about = tuple(part.get("measures", ())), part.get("about", "")
+    if study is None:
+        return MeasuredPart(part.get("says", ""), about, measures, [], None)
+    if "kind" in part:
+        return MeasuredPart("", about, measures, [], KINDS[part["kind"]](study, part))
+    runs = select(study.runs, part.get("within", {}))
+    found = [contrast(runs, own, other, measures) for own in _sides(part["own"]) for other in _sides(part["others"])]
+    return MeasuredPart(part["says"], about, measures, [one for one in found if one], None)
+
+
+def _sides(sides: Any) -> list[Mapping[str, Any]]:
+    return sides if isinstance(sides, list) else [sides]
