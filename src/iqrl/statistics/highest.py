@@ -60,7 +60,7 @@ def highest_test(pairs: Pairs, *, seed: int = 0) -> float:
     true, drawn = 0.0, np.zeros(DRAWS)
     for place, (own, other) in zip(places, pairs, strict=True):
         together, marks = np.concatenate([own, other]), _random_marks(len(own) + len(other), len(own))
-        apart = _highest_of_means(marks, together) - _highest_of_means(1 - marks, together)
+        apart = _highest_of_means(marks, together) - _highest_of_means(1.0 - marks, together)
         drawn += np.roll(apart, place)
         true += highest(own) - highest(other)
     as_far = np.abs(drawn) >= abs(true) - 1e-9
@@ -77,6 +77,8 @@ def _random_marks(n: int, size: int) -> np.ndarray:
 def _highest_of_means(weights: np.ndarray, curves: np.ndarray) -> np.ndarray:
     """[draws]: of each row of weights over seeds, the maximum of the weighted mean curve. NaN where all is unknown."""
     finite = np.isfinite(curves)
+    if finite.all():
+        return (weights @ curves).max(axis=1) / weights.sum(axis=1)
     total, known = weights @ np.where(finite, curves, 0.0), weights @ finite
     best = np.where(known > 0, total / np.where(known > 0, known, 1), -np.inf).max(axis=1)
     return np.where(np.isfinite(best), best, np.nan)

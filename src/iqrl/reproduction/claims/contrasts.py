@@ -18,7 +18,7 @@ from iqrl.experiments.study.results import StudyResults
 from iqrl.statistics.curves import auc, fall, fates, final, highest, mean_finite, steps_and_returns
 from iqrl.statistics.highest import highest_difference, highest_test
 from iqrl.statistics.intervals import Interval, difference_interval
-from iqrl.statistics.significance import probability_of_improvement, stratified_permutation_test
+from iqrl.statistics.significance import probability_of_improvement, stratified_permutation_tests
 
 RESAMPLES = 2000
 EARLY_SHARE = 5
@@ -116,7 +116,7 @@ def contrast(
         return None
     on_scale = [tuple(run.returns / SCALES[run.config["task"]].range for run in pair) for pair in pairs]
     seeds = tuple(min(len(pair[side].returns) for pair in pairs) for side in (0, 1))
-    effects = {name: _effect(name, on_scale) for name in (*MEASURES, *(it for it in measures if it not in MEASURES))}
+    effects = _effects(list(dict.fromkeys([*MEASURES, *measures])), [(own, other) for own, other in on_scale])
     both = (_fates([run for run, _ in pairs]), _fates([run for _, run in pairs]))
     return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects)
 
@@ -127,17 +127,26 @@ def _fates(runs: Sequence[MeasuredCurves]) -> Counter[str]:
     return Counter(fate for seeds in seen for fate in seeds if fate)
 
 
-def _effect(measure: str, pairs: Sequence[tuple[np.ndarray, ...]]) -> Effect:
-    if measure == "highest":
-        sides = [(own, other) for own, other in pairs]
-        p = highest_test(sides)
-        return Effect(share=highest_difference(sides), wins=None, p=p, adjusted=p)
-    own, other = ([PER_SEED[measure](pair[side]) for pair in pairs] for side in (0, 1))
+def _effects(measures: Sequence[str], pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Effect]:
+    """By the highest point, and by each measure of a seed; their tests share the random splits."""
+    p = highest_test(pairs)
+    effects = {"highest": Effect(share=highest_difference(pairs), wins=None, p=p, adjusted=p)}
+    names = [name for name in measures if name in PER_SEED]
+    sides = [_scores(name, pairs) for name in names]
+    for name, (own, other), test in zip(names, sides, stratified_permutation_tests(sides), strict=True):
+        wins = probability_of_improvement(own, other, resamples=RESAMPLES)
+        share = difference_interval(own, other, resamples=RESAMPLES)
+        if name in LESS_IS_BETTER:
+            share = Interval(-share.value, -share.high, -share.low)
+        effects[name] = Effect(share=share, wins=wins, p=test.p, adjusted=test.p)
+    return effects
+
+
+def _scores(measure: str, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of both sides in each cell; more is better."""
     sign = -1 if measure in LESS_IS_BETTER else 1
-    better, worse = [sign * scores for scores in own], [sign * scores for scores in other]
-    p = stratified_permutation_test(better, worse).p
-    wins = probability_of_improvement(better, worse, resamples=RESAMPLES)
-    return Effect(share=difference_interval(own, other, resamples=RESAMPLES), wins=wins, p=p, adjusted=p)
+    score = lambda curves: sign * PER_SEED[measure](curves)
+    return [score(own) for own, _ in pairs], [score(other) for _, other in pairs]
 
 
 def highest_on_scale(run: MeasuredCurves) -> float:

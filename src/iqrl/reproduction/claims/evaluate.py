@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -13,6 +14,9 @@ from iqrl.reproduction.claims.contrasts import Contrast, MeasuredStudy, contrast
 from iqrl.reproduction.claims.observations import KINDS, Observation
 from iqrl.reproduction.claims.verdicts import support, verdict
 from iqrl.statistics.significance import holm
+
+Side = Mapping[str, Any]
+Known = dict[str, Contrast | None]
 
 
 class MeasuredPart(NamedTuple):
@@ -59,8 +63,9 @@ def measure_claims(results: Path) -> tuple[list[MeasuredClaim], int]:
     entries = read_claims()
     names = {part["study"] for entry in entries for part in entry.get("part", ())}
     studies = {name: measure_study(load_results(results / name)) for name in sorted(names) if (results / name).is_dir()}
+    known: Known = {}
     claims = [
-        MeasuredClaim(number, entry, [_measure(part, studies) for part in entry.get("part", ())])
+        MeasuredClaim(number, entry, [_measure(part, studies, known) for part in entry.get("part", ())])
         for number, entry in enumerate(entries, 1)
     ]
     p = [effect.p for one in _contrasts(claims) for effect in one.effects.values()]
@@ -81,7 +86,7 @@ def _corrected(claim: MeasuredClaim, adjusted: Iterator[float]) -> MeasuredClaim
     )
 
 
-def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy]) -> MeasuredPart:
+def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy], known: Known) -> MeasuredPart:
     """Nothing where its study has not been run."""
     study = studies.get(part["study"])
     measures, about = tuple(part.get("measures", ())), part.get("about", "")
@@ -89,10 +94,20 @@ def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy]) -> M
         return MeasuredPart(part.get("says", ""), about, measures, [], None)
     if "kind" in part:
         return MeasuredPart("", about, measures, [], KINDS[part["kind"]](study, part))
-    runs = select(study.runs, part.get("within", {}))
-    found = [contrast(runs, own, other, measures) for own in _sides(part["own"]) for other in _sides(part["others"])]
+    pairs = [(own, other) for own in _sides(part["own"]) for other in _sides(part["others"])]
+    found = [_contrast(study, part.get("within", {}), own, other, measures, known) for own, other in pairs]
     return MeasuredPart(part["says"], about, measures, [one for one in found if one], None)
 
 
-def _sides(sides: Any) -> list[Mapping[str, Any]]:
+def _contrast(
+    study: MeasuredStudy, within: Side, own: Side, other: Side, measures: tuple[str, ...], known: Known
+) -> Contrast | None:
+    """Several claims may be about the same runs: these are measured once."""
+    key = json.dumps([study.results.name, within, own, other, "early" in measures])
+    if key not in known:
+        known[key] = contrast(select(study.runs, within), own, other, measures)
+    return known[key]
+
+
+def _sides(sides: Any) -> list[Side]:
     return sides if isinstance(sides, list) else [sides]
