@@ -71,6 +71,16 @@ def test_original_preset():
     assert run.consolidation_growth == 100_000
     run = resolve("Acrobot-v1", "stream-q", "original", steps=40_000)
     assert (run.epsilon_decay, run.epsilon_final, run.learning_rate) == (2000, 0.01, 1.0)
+    run = resolve("Acrobot-v1", "srnn", "original")
+    assert (run.srnn_form, run.activation) == ("units", "relu")
+
+
+def test_the_network_as_it_was_released_has_one_more_layer_and_nothing_of_iq():
+    for task, hidden in (("MinAtar/Breakout-v1", (128, 128)), ("ALE/Pong-v5", (512, 128))):
+        run = resolve(task, "iq-re", "as-released")
+        assert (run.hidden, run.own_layers, run.contexts, run.distill_weight) == (hidden, 0, 1, 0.0)
+    with pytest.raises(BadInput, match="method 'dqn' has no preset as-released"):
+        resolve("MinAtar/Breakout-v1", "dqn", "as-released")
 
 
 # What is refused

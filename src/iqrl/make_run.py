@@ -20,6 +20,7 @@ from iqrl.envs.external import copies_of
 from iqrl.envs.registry import TASK_GROUPS, find_task, groups_of_task, task_of
 from iqrl.errors import BadInput, shown, unknown
 from iqrl.methods.base import Method
+from iqrl.methods.iq_images import RELEASED_LAYER
 from iqrl.methods.registry import METHODS, RECOMMENDED, find_method
 from iqrl.plugins import load_attribute, name_of, name_of_network, trust
 from iqrl.settings import (
@@ -250,7 +251,16 @@ def original_preset(name: str, method: Method, task: Task, given: Mapping[str, A
     return dict(method.presets["original"])
 
 
-PRESETS = {"paper": paper_preset, "original": original_preset}
+def released_preset(name: str, method: Method, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the code that the paper's authors published does: one more shared layer, and nothing else of IQ."""
+    if "as-released" not in method.presets:
+        raise BadInput(f"method {name!r} has no preset as-released; leave it out.")
+    paper = paper_preset(name, method, task, given) if task.paper_steps else {}
+    hidden = (*dict(task.network).get("hidden", ()), RELEASED_LAYER)
+    return paper | dict(method.presets["as-released"]) | {"hidden": hidden}
+
+
+PRESETS = {"paper": paper_preset, "original": original_preset, "as-released": released_preset}
 
 
 # Settings that the run would not use are refused.

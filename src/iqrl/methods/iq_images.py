@@ -57,6 +57,10 @@ def iq_te(run: Run, task: Task) -> QLearner:
 
 
 IMAGE_DEFAULTS = {"contexts": 4, "context_scaling": "none"}
+AS_RELEASED = ONE_HEAD | {"own_layers": 0, "padding": "same"}
+"""the authors' code: λ is 0 and the k heads share one set of weights, so that there is one"""
+RELEASED_LAYER = 128
+"""units of a shared layer before the heads, which the code's DQN and Rainbow do not have"""
 ONLY_KMEANS = {"context_init": "kmeans", "centroids": ()}
 """the embeddings of an encoder are not known before there are any"""
 
@@ -68,6 +72,7 @@ METHODS = (
         build=iq_re,
         settings=(*IQ_SETTINGS, EncoderSettings),
         defaults=IMAGE_DEFAULTS,
+        presets={"as-released": AS_RELEASED},
         fixed=ONLY_KMEANS,
         settle=settle_number,
         observations="images",

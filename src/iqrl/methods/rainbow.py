@@ -24,7 +24,14 @@ from iqrl.methods.iq import (
     skm_contexts,
     weighted_distillation,
 )
-from iqrl.methods.iq_images import IMAGE_DEFAULTS, ONLY_KMEANS, EncoderSettings, random_embeddings, trained_embeddings
+from iqrl.methods.iq_images import (
+    AS_RELEASED,
+    IMAGE_DEFAULTS,
+    ONLY_KMEANS,
+    EncoderSettings,
+    random_embeddings,
+    trained_embeddings,
+)
 from iqrl.methods.srnn import NO_PENALTY, RELEASED_FORM, SparsitySettings, sparsity_penalty
 from iqrl.settings import Run, Settings, setting
 
@@ -136,6 +143,7 @@ METHODS = (
         build=rainbow_iq_re,
         settings=(DistributionSettings, *IQ_SETTINGS, EncoderSettings),
         defaults=DEFAULTS | IMAGE_DEFAULTS,
+        presets={"as-released": AS_RELEASED},
         fixed=ONLY_KMEANS,
         settle=settle_number,
         observations="images",

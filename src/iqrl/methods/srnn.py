@@ -68,6 +68,8 @@ def srnn(run: Run, task: Task) -> QLearner:
 
 RELEASED_FORM = {"srnn_form": "samples"}
 """the form of the code that the IQ paper's authors published"""
+ORIGINAL_FORM = {"srnn_form": "units", "activation": "relu"}
+"""of Liu et al.: with it the term is not 0. The mean of a tanh layer over its units hardly ever exceeds β."""
 NO_PENALTY = {"srnn_weight": 0.0}
 
 METHODS = (
@@ -77,7 +79,7 @@ METHODS = (
         paper="Liu et al. 2019",
         build=srnn,
         settings=(SparsitySettings,),
-        presets={"paper": BASELINES | RELEASED_FORM},
+        presets={"paper": BASELINES | RELEASED_FORM, "original": ORIGINAL_FORM},
         reduces_to=("dqn", NO_PENALTY),
     ),
 )

@@ -54,6 +54,11 @@ def _introduction() -> str:
         f"{ITERATIONS} iterations, and a comparison of two encoders. This page computes the paper's numbers again "
         f"from these curves, and puts beside them what {RUNS} runs can show. It is about the numbers only, not about "
         f"why a method does better.\n\n"
+        f"What was run is not quite what the paper describes. In the released code λ is evaluated once, at ε = 1, so "
+        f"the distillation has no weight; the heads share one set of weights; there are no target centroids. And "
+        f"IQ-RE's network has a shared layer of 128 units after the 512 that its DQN and Rainbow lack. A gain of IQ-RE "
+        f"here is a gain of that network over a smaller one, until a run says otherwise (`--preset as-released`, "
+        f"[differences.md](differences.md)).\n\n"
         f"Made by `iqrl paper PATH --out FILE`, where PATH is a clone of that repository."
     )
 
