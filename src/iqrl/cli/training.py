@@ -201,12 +201,16 @@ def export(options: argparse.Namespace) -> None:
 
 
 def add_plot(commands: Any) -> None:
-    parser = commands.add_parser("plot", help="draw learning curves: mean and spread per method")
+    parser = commands.add_parser("plot", help="draw learning curves: mean and band per method")
     parser.set_defaults(command=plot)
     add_runs(parser)
     parser.add_argument(
         "--out", type=file_path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)"
     )
+    parser.add_argument(
+        "--band", choices=("deviation", "interval", "range"), default="deviation",
+        help="around the mean: one standard deviation, its 95%% interval, or all seeds (default: deviation)",
+    )  # fmt: skip
 
 
 def plot(options: argparse.Namespace) -> None:
@@ -216,7 +220,7 @@ def plot(options: argparse.Namespace) -> None:
 
     stores = [RunStore.open(path) for path in options.runs]
     curves = [(store.run, *steps_and_returns(store.curves())) for store in stores]
-    print(plot_curves(curves, options.out))
+    print(plot_curves(curves, options.out, spread=options.band))
 
 
 def add_demo(commands: Any) -> None:

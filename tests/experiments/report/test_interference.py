@@ -74,7 +74,7 @@ def test_negative_interference_has_a_panel_per_task_and_buffer_size(tmp_path):
     path = plot_negative_interference(runs, tmp_path / "negative.svg")
     assert axes_of(path) == 3
     text = path.read_text()
-    for words in ("CartPole-v0, N=1<", "CartPole-v0, N=100", "Acrobot-v1, N=100", ">dqn<", ">iq<"):
+    for words in ("CartPole-v0, N=1<", "CartPole-v0, N=100", "Acrobot-v1, N=100", ">DQN<", ">IQ<"):
         assert words in text
 
 

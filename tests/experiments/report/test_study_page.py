@@ -10,15 +10,13 @@ from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import arrange
 from iqrl.experiments.report.cells import count_verdicts, detail_table, highest_table, judge, summarise_runs
 from iqrl.experiments.report.charts import (
-    COLOURS,
-    DARK_COLOURS,
     BarChart,
     CurveChart,
     MatrixChart,
     axis_kind,
     charts_of,
-    shared_colours,
 )
+from iqrl.experiments.report.colours import COLOURS, DARK_COLOURS, shared_colours
 from iqrl.experiments.report.figures.curves import draw_study
 from iqrl.experiments.report.page.render import render_page
 from iqrl.experiments.report.write import latex_report, markdown_report, write_report

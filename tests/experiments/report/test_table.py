@@ -79,7 +79,8 @@ def test_latex_groups_that_are_no_formula_are_text(table):
 
 def test_html(table):
     text = html(table)
-    assert 'aria-label="A &amp; B"><table><caption>5% of all</caption>' in text
+    assert 'aria-label="A &amp; B"><table><thead>' in text
+    assert text.endswith('</div><p class="caption">5% of all.</p>')
     assert '<th scope="colgroup" colspan="2" class="edge">N=1,000</th>' in text
     assert '<tr class="section"><th scope="rowgroup" colspan="3"><span>Acrobot</span></th></tr>' in text
     mark = '<span class="mark far-above" role="img" aria-label="far above">▲</span>'

@@ -63,6 +63,29 @@ def distinct_labels(runs: Sequence[Run]) -> list[str]:
     return [label(run) for run in runs]
 
 
+METHOD_NAMES = {
+    "dqn": "DQN", "iq": "IQ", "srnn": "SRNN", "dsom": "DSOM", "tcnn": "TCNN", "iq-re": "IQ-RE", "iq-te": "IQ-TE",
+    "rainbow": "Rainbow", "rainbow-iq-re": "Rainbow, IQ-RE", "rainbow-srnn": "Rainbow, SRNN", "medqn-u": "MeDQN(U)",
+    "medqn-r": "MeDQN(R)", "stream-q": "Stream Q", "stream-c51": "Stream C51",
+}  # fmt: skip
+"""as papers write them; other methods have the name by which they are called"""
+
+
+def plot_labels(runs: Sequence[Run]) -> list[str]:
+    """As `distinct_labels`, in words for a figure: "DQN, N = 100"."""
+    return [_in_words(label) for label in distinct_labels(runs)]
+
+
+def _in_words(label: str) -> str:
+    method, *settings = label.split(" ")
+    words = []
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        value = f"{int(value):,}" if value.isdigit() else {"True": "yes", "False": "no"}.get(value, value)
+        words.append(f"{SHORT.get(name, name.replace('_', ' '))} = {value}" if value else setting)
+    return ", ".join([METHOD_NAMES.get(method, method), *words])
+
+
 def size_text(count: int) -> str:
     """A number of bytes in three digits.
 

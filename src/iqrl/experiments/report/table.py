@@ -201,12 +201,15 @@ def _latex_cell(cell: Cell, column: Column) -> str:
 
 
 def html(table: Table) -> str:
-    """The table in a box in which it scrolls; the title is what a screen reader calls it."""
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    """The table in a box in which it scrolls; the title is what a screen reader calls it.
+
+    The caption stands below the box, as wide as the page: a narrow table would break it into slivers.
+    """
+    caption = f'<p class="caption">{escape(table.caption)}.</p>' if table.caption else ""
     body = "".join(_html_section(section, table) for section in table.sections)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
-        f"<table>{caption}<thead>{_html_headers(table)}</thead>{body}</table></div>"
+        f"<table><thead>{_html_headers(table)}</thead>{body}</table></div>{caption}"
     )
 
 

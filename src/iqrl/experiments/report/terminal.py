@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from iqrl.diagnostics.metrics import heading_of
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
+from iqrl.experiments.report.colours import method_colour
 from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
 from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning
@@ -44,7 +45,7 @@ def print_results(results: Sequence[Result], console: Console) -> None:
         numbers = (_text(summary["highest"]), _text(summary["final"]), final, _text(summary["auc"]), auc)
         rows.append([label, *numbers, f"{speed:,.0f}" if speed else "", size_text(result.memory)])
     names = ("method", "highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s", "memory")
-    print_table(console, title, names, rows)
+    print_table(console, title, names, rows, [method_colour(result.run.method) or "" for result in results])
 
 
 def _text(value: float | None) -> str:

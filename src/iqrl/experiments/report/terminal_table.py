@@ -15,29 +15,37 @@ PADDING, LEAST_LABEL = 2, 12
 """columns between two columns of the table, and of its labels at least"""
 
 
-def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The first column has labels, which may be broken; the others have numbers."""
+def print_table(
+    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str] = ()
+) -> None:
+    """The first column has labels, which may be broken; the others have numbers. `colours`: of the labels."""
+    labels = [Text(row[0], colour) for row, colour in zip(rows, colours or [""] * len(rows), strict=True)]
     cells = [[row[i] for row in rows] for i in range(len(columns))]
     longest = [max(map(len, column), default=0) for column in cells]
     whole = [max(len(name), size) for name, size in zip(columns, longest, strict=True)]
     broken = [max(*map(len, name.split()), size) for name, size in zip(columns, longest, strict=True)]
     spaces = PADDING * len(columns)
     if sum(whole) + spaces <= console.width:
-        _print_columns(console, title, columns, rows, [None] * len(columns))
+        _print_columns(console, title, columns, rows, labels, [None] * len(columns))
     elif (room := console.width - sum(broken[1:]) - spaces) >= min(LEAST_LABEL, whole[0]):
-        _print_columns(console, title, columns, rows, [min(room, whole[0]), *broken[1:]])
+        _print_columns(console, title, columns, rows, labels, [min(room, whole[0]), *broken[1:]])
     else:
         _print_lists(console, title, columns, rows)
 
 
 def _print_columns(
-    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None]
+    console: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    labels: Sequence[Text],
+    widths: Sequence[int | None],
 ) -> None:
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for i, (name, width) in enumerate(zip(columns, widths, strict=True)):
         table.add_column(name, justify="right" if i else "left", overflow="fold", width=width)
-    for row in rows:
-        table.add_row(*map(Text, row))
+    for label, row in zip(labels, rows, strict=True):
+        table.add_row(label, *map(Text, row[1:]))
     console.print(table)
 
 

@@ -1,6 +1,6 @@
 """Figures for print: the curves of runs, and the charts of a study as small multiples.
 
-Lines are means over seeds, with a band of one standard deviation as in the paper.
+Lines are means over seeds. Bands are one standard deviation as in the paper, or the 95% interval of the mean.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
+from scipy.stats import t as student_t
 
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import common_settings, distinct_labels, unique
+from iqrl.experiments.report.arrangement import common_settings, plot_labels, unique
 from iqrl.experiments.report.charts import (
-    COLOURS,
     LOG,
     BarChart,
     Chart,
@@ -40,8 +40,8 @@ from iqrl.experiments.report.charts import (
     metric_name,
     ordered_variants,
     profile_charts,
-    shared_colours,
 )
+from iqrl.experiments.report.colours import COLOURS, METHODS, cycle_colours, shared_colours
 from iqrl.experiments.report.comparisons import Comparison
 from iqrl.experiments.study.results import StudyResults
 from iqrl.files import write_whole, writing
@@ -82,10 +82,6 @@ def style_step_axis(axis: Axes) -> None:
     axis.grid(alpha=0.25)
 
 
-def cycle_colours(count: int) -> list[str]:
-    return [COLOURS[i % len(COLOURS)] for i in range(count)]
-
-
 def colour_limit(mean: np.ndarray) -> float:
     """Where colours end: a few cells may go beyond it, so that one large number does not leave the others pale."""
     finite = np.abs(mean[np.isfinite(mean)])
@@ -104,47 +100,93 @@ Curve = tuple[Run, np.ndarray, np.ndarray]
 """a run, its steps [P] and its returns [S, P]"""
 
 
-def plot_curves(curves: Sequence[Curve], path: str | Path, notes: Sequence[str] = (), dashed: int = 0) -> Path:
-    """One panel per task: a thick line for the mean, a band of one standard deviation, a thin line per seed.
+def plot_curves(
+    curves: Sequence[Curve],
+    path: str | Path,
+    notes: Sequence[str] = (),
+    dashed: int = 0,
+    spread: str = "deviation",
+) -> Path:
+    """One panel per task: a thick line for the mean, a band (one of SPREADS), a thin line per seed.
 
     `notes`: what is added to the label of each. `dashed`: how many, the last ones, are drawn as dashed means alone.
+    A method has the same colour in every panel; several runs of one method in a panel differ in their dashes.
     """
     if all(np.isnan(returns).all() for _, _, returns in curves):
         raise BadInput("no episode has ended yet in what is to be drawn, so there is no return.")
     tasks = unique(run.task for run, _, _ in curves)
-    labels = distinct_labels([run for run, _, _ in curves])
+    labels = plot_labels([run for run, _, _ in curves])
     labels = [", ".join(both) for both in zip(labels, notes, strict=True)] if notes else labels
-    colours, solid = cycle_colours(len(curves)), len(curves) - dashed
-    with drawing(path, 6.4 * len(tasks), 4.0) as figure:
+    styles, solid = _line_styles([run for run, _, _ in curves], labels), len(curves) - dashed
+    with drawing(path, 6.4 * len(tasks), 4.4) as figure:
         for axis, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
             for number, (run, steps, returns) in enumerate(curves):
-                line = "-" if number < solid else "--"
+                colour, dash = styles[number]
+                line = dash if number < solid else "--"
                 if run.task == task:
-                    draw_curve(axis, steps, returns, labels[number], colours[number], number < solid, linestyle=line)
-            axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]))
-            axis.set_ylabel("return of training episodes")
+                    shown = {"seeds": number < solid, "spread": spread, "linestyle": line}
+                    draw_curve(axis, steps, returns, labels[number], colour, **shown)
+            axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]), fontsize=10)
             style_step_axis(axis)
-            if not notes:
-                axis.legend(frameon=False)
-        if notes:  # long labels would cover the curves
-            handles, names = figure.axes[0].get_legend_handles_labels()
-            figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
+        figure.axes[0].set_ylabel(f"return of training episodes\n(band: {SPREADS[spread]})", fontsize=10)
+        # Below the panels, each once: inside they would cover the curves.
+        _legend(figure, figure.axes, columns=2 if notes else 4)
     return Path(path)
 
 
+def _line_styles(runs: Sequence[Run], labels: Sequence[str]) -> list[tuple[str, Any]]:
+    """Colour and dash of each run: the method's colour, and dashes where a method is drawn in several ways."""
+    methods = unique(run.method for run in runs)
+    if (len(methods) == 1 and methods[0] not in METHODS) or len(set(labels)) > len(DASHES) * len(methods):
+        own = dict(zip(unique(labels), cycle_colours(len(set(labels))), strict=True))
+        return [(own[label], "-") for label in labels]
+    colours = shared_colours([methods])
+    ways = {method: unique(label for run, label in zip(runs, labels, strict=True) if run.method == method)
+            for method in methods}  # fmt: skip
+    return [
+        (COLOURS[colours[run.method]], DASHES[ways[run.method].index(label) % len(DASHES)])
+        for run, label in zip(runs, labels, strict=True)
+    ]
+
+
+SPREADS = {
+    "deviation": "one standard deviation",
+    "interval": "95% interval of the mean, Student's t",
+    "range": "lowest to highest seed",
+}
+
+
 def draw_curve(
-    axis: Axes, steps: np.ndarray, returns: np.ndarray, label: str, colour: str, seeds: bool = True, **style: Any
+    axis: Axes,
+    steps: np.ndarray,
+    returns: np.ndarray,
+    label: str,
+    colour: str,
+    seeds: bool = True,
+    spread: str = "deviation",
+    **style: Any,
 ) -> None:
-    """The mean over seeds, a band of one standard deviation, and a thin line per seed if wanted."""
+    """The mean over seeds, a band around it, and a thin line per seed if wanted."""
     mean = mean_curve(returns)
-    spread = np.sqrt(mean_curve((returns - mean) ** 2))
-    # The band stays within what the seeds did: a mean plus a deviation can be a return that no episode can have.
-    low = np.fmax(mean - spread, np.nanmin(np.where(np.isnan(returns), np.inf, returns), axis=0))
-    high = np.fmin(mean + spread, np.nanmax(np.where(np.isnan(returns), -np.inf, returns), axis=0))
+    low, high = _band(returns, mean, spread)
     for seed in returns if seeds else ():
         axis.plot(steps, seed, color=colour, alpha=0.25, linewidth=0.7)
     axis.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
     axis.plot(steps, mean, color=colour, linewidth=2.2 if seeds else 1.6, label=label, **style)
+
+
+def _band(returns: np.ndarray, mean: np.ndarray, spread: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends [periods]. It stays within what the seeds did: beyond that are returns that no episode can have."""
+    lowest = np.min(np.where(np.isnan(returns), np.inf, returns), axis=0)
+    highest = np.max(np.where(np.isnan(returns), -np.inf, returns), axis=0)
+    if spread == "range":
+        return lowest, highest
+    width = np.sqrt(mean_curve((returns - mean) ** 2))
+    known = np.isfinite(returns).sum(axis=0)
+    if spread == "interval":
+        # The deviation of the sample, not of the seeds alone; with one seed there is no interval.
+        width = np.where(known > 1, width * student_t.ppf(0.975, np.maximum(known - 1, 1)) / np.sqrt(known - 1), np.nan)
+    return np.fmax(mean - width, lowest), np.fmin(mean + width, highest)
 
 
 # Charts of a study
@@ -214,11 +256,11 @@ def _columns(charts: Sequence[Chart]) -> int:
     return sizes if 2 <= sizes <= 4 else min(len(charts), 2)
 
 
-def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+def _legend(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
     """Each line once, below all panels."""
     named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if named:
-        place = {"loc": "outside lower center", "ncols": min(len(named), 5), "frameon": False}
+        place = {"loc": "outside lower center", "ncols": min(len(named), columns), "frameon": False}
         figure.legend(list(named.values()), list(named), **place)
 
 

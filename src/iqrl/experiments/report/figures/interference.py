@@ -15,9 +15,9 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from iqrl.diagnostics.analysis.context_matrix import ContextMatrix
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, unique
-from iqrl.experiments.report.charts import COLOURS
-from iqrl.experiments.report.figures.curves import colour_limit, cycle_colours, drawing, percent, style_step_axis
+from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, plot_labels, unique
+from iqrl.experiments.report.colours import COLOURS, shared_colours
+from iqrl.experiments.report.figures.curves import colour_limit, drawing, percent, style_step_axis
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_values
 
@@ -98,10 +98,12 @@ def plot_negative_interference(runs: Sequence[MeasuredRun], path: str | Path) ->
         _refuse_unmeasured(metrics, "negative_interference")
     places = unique((run.task, run.buffer_size) for run, _ in runs)
     at = lambda place: [(run, metrics) for run, metrics in runs if (run.task, run.buffer_size) == place]
-    labels = {place: distinct_labels([run for run, _ in at(place)]) for place in places}
+    labels = {place: plot_labels([run for run, _ in at(place)]) for place in places}
     # A method has the same colour in every panel.
-    names = unique(label for place in places for label in labels[place])
-    colour_of = dict(zip(names, cycle_colours(len(names)), strict=True))
+    named = [(label, run.method) for place in places for label, (run, _) in zip(labels[place], at(place), strict=True)]
+    alone = len({label for label, _ in named}) == len({method for _, method in named})
+    numbers = shared_colours([unique(method if alone else label for label, method in named)])
+    colour_of = {label: COLOURS[numbers[method if alone else label]] for label, method in named}
     with drawing(path, 6.0 * len(places), 4.0) as figure:
         for axis, place in zip(figure.subplots(1, len(places), squeeze=False)[0], places, strict=True):
             for (_, metrics), label in zip(at(place), labels[place], strict=True):

@@ -15,8 +15,9 @@ from iqrl.diagnostics.analysis.neighbours import Neighbours
 from iqrl.diagnostics.interference.td_errors import CLUSTERS
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import distinct_labels
-from iqrl.experiments.report.figures.curves import cycle_colours, drawing
+from iqrl.experiments.report.arrangement import plot_labels
+from iqrl.experiments.report.colours import cycle_colours
+from iqrl.experiments.report.figures.curves import drawing
 from iqrl.training.results import Result
 
 MOST_POINTS = 2000
@@ -29,7 +30,7 @@ Panel = tuple[str, np.ndarray, np.ndarray]
 def plot_context_maps(results: Sequence[Result], path: str | Path) -> Path:
     """The states that the first seed of each run meets, coloured by its contexts, or by clusters where it has one."""
     panels = []
-    for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
+    for result, label in zip(results, plot_labels([result.run for result in results]), strict=True):
         met = gather(result, count=MOST_POINTS)
         alone = as_q_learner(result.agent).contexts.count == 1
         contexts = cluster_states(met.states, result.task, CLUSTERS)[0] if alone else met.contexts

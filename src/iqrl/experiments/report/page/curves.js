@@ -1,6 +1,6 @@
 // Learning curves: a mean line per method, and how far the seeds spread. Profiles: a share per method, and its interval.
 
-const CURVE_HEIGHT = 230;
+const CURVE_HEIGHT = 262;
 
 const isShown = (line) => !STATE.hidden.has(line.name) && !STATE.hiddenVariants.has(line.variant);
 const shownLines = (chart) => (chart.lines || []).filter(isShown);
@@ -22,10 +22,11 @@ const showsSeeds = (line) => STATE.spread === "seeds" && !isProfile(line);
 
 // The band of a standard deviation stays within what the seeds did: beyond that are returns no episode can have.
 function bandOf(line) {
-  const { mean, deviation, low, high } = summaryOfLine(line);
+  const { mean, low, high } = summaryOfLine(line);
   if (STATE.spread === "range" || isProfile(line)) return { low, high };
-  const within = (i, value) => (mean[i] === null ? null : Math.min(Math.max(value, low[i]), high[i]));
-  return { low: mean.map((m, i) => within(i, m - deviation[i])), high: mean.map((m, i) => within(i, m + deviation[i])) };
+  const width = summaryOfLine(line)[STATE.spread === "interval" ? "interval" : "deviation"];
+  const within = (i, value) => (mean[i] === null || width[i] === null ? null : Math.min(Math.max(value, low[i]), high[i]));
+  return { low: mean.map((m, i) => within(i, m - width[i])), high: mean.map((m, i) => within(i, m + width[i])) };
 }
 
 function valuesDrawn(line) {
@@ -48,7 +49,7 @@ function curveGeometry(chart, width, top, bottom) {
   const right = Math.max(...chart.lines.flatMap((line) => stepsOf(line).slice(-1)));
   const x = linearScale(0, right, width < 320 ? 3 : 4);
   const left = 10 + Math.max(...y.ticks.map((tick) => textWidth(y.label(tick))), 18);
-  const inner = { left, right: width - 14, top, bottom: bottom - 22 };
+  const inner = { left, right: width - 14, top: top + 14, bottom: bottom - 36 };
   return {
     ...inner, xTicks: x.ticks, yTicks: y.ticks, xLabel: x.label, yLabel: y.label,
     x: (step) => inner.left + x.to(step) * (inner.right - inner.left),
@@ -64,7 +65,7 @@ function drawCurves(chart, width, extras = {}) {
     viewBox: `0 0 ${width} ${height}`, width, height, tabindex: 0, role: "img",
     "aria-label": `${chart.metricName}, ${chart.title}: ${shownLines(chart).map(describeLine).join("; ") || "nothing shown"}`,
   });
-  drawing.append(axes(at), ...shownLines(chart).map((line) => drawLine(line, at)), svg("g", { class: "crosshair" }));
+  drawing.append(axes(at, chart, width), ...shownLines(chart).map((line) => drawLine(line, at)), svg("g", { class: "crosshair" }));
   drawing.geometry = { ...at, width };
   return drawing;
 }
@@ -75,8 +76,11 @@ function describeLine(line) {
   return `${fullName(line)} ends at ${valueText(last ?? null)}`;
 }
 
-function axes(at) {
+// Both axes say what they show; the name of the vertical one stands above it, where it needs no turned head.
+function axes(at, chart, width) {
   const group = svg("g", { class: "axes", "aria-hidden": "true" });
+  group.append(svg("text", { class: "name", x: 4, y: at.top - 10 }, shortened(chart.metricName, width - 8)));
+  group.append(svg("text", { class: "name", x: (at.left + at.right) / 2, y: at.bottom + 31, "text-anchor": "middle" }, xNameOf(chart)));
   for (const tick of at.yTicks) {
     const y = at.y(tick).toFixed(1);
     group.append(svg("line", { class: "grid", x1: at.left, x2: at.right, y1: y, y2: y }));
@@ -120,10 +124,10 @@ function drawCurvesWithLegend(chart, width) {
   const perRow = Math.max(1, Math.floor((width - 20) / wide));
   const foot = 34 + 18 * Math.ceil(lines.length / perRow);
   const drawing = drawCurves(chart, width, { head: 40, foot });
-  drawing.prepend(svg("text", { class: "head", x: 10, y: 20 }, chart.title), svg("text", { x: 10, y: 38 }, chart.metricName));
+  drawing.prepend(svg("text", { class: "head", x: 10, y: 20 }, chart.title));
   const below = 40 + CURVE_HEIGHT;
-  const axisText = xNameOf(chart) + (STATE.printed && lines.some((line) => known(line.printed)) ? "; dotted: the paper’s highest" : "");
-  drawing.append(svg("text", { x: width / 2, y: below + 14, "text-anchor": "middle" }, axisText));
+  const dotted = STATE.printed && lines.some((line) => known(line.printed));
+  if (dotted) drawing.append(svg("text", { x: width / 2, y: below + 14, "text-anchor": "middle" }, "dotted: the paper’s highest"));
   lines.forEach((line, i) => {
     const [x, y] = [10 + (i % perRow) * wide, below + 36 + 18 * Math.floor(i / perRow)];
     const style = `stroke:${colourOf(line.name)};stroke-dasharray:${dashOf(line.variant) || "none"}`;

@@ -4,10 +4,10 @@ const known = (value) => value !== null && value !== undefined && Number.isFinit
 
 // Mean, deviation and range over the seeds at each point; null where no seed has a value.
 function summarise(seeds, points) {
-  const summary = { mean: [], deviation: [], low: [], high: [] };
+  const summary = { mean: [], deviation: [], interval: [], low: [], high: [] };
   for (let i = 0; i < points; i++) {
     const values = seeds.map((seed) => seed[i]).filter(known);
-    const one = values.length ? summaryOf(values) : { mean: null, deviation: null, low: null, high: null };
+    const one = values.length ? summaryOf(values) : { mean: null, deviation: null, interval: null, low: null, high: null };
     for (const name of Object.keys(summary)) summary[name].push(one[name]);
   }
   return summary;
@@ -16,8 +16,14 @@ function summarise(seeds, points) {
 function summaryOf(values) {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
-  return { mean, deviation: Math.sqrt(variance), low: Math.min(...values), high: Math.max(...values) };
+  const deviation = Math.sqrt(variance);
+  const interval = values.length > 1 ? (deviation * studentT(values.length - 1)) / Math.sqrt(values.length - 1) : null;
+  return { mean, deviation, interval, low: Math.min(...values), high: Math.max(...values) };
 }
+
+// The 97.5% quantile of Student's t: a table for few degrees of freedom, then a series that is right to three digits.
+const FEW_T = [NaN, 12.706, 4.303, 3.182];
+const studentT = (n) => FEW_T[n] ?? 1.96 + 2.372 / n + 2.822 / n ** 2 + 2.556 / n ** 3;
 
 function extent(values) {
   let low = Infinity, high = -Infinity;

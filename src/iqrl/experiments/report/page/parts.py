@@ -233,7 +233,8 @@ def _variant_chip(variant: str, data: dict[str, Any]) -> str:
 
 def _spread() -> str:
     return (
-        '<label class="choice">spread <select data-spread><option value="deviation">standard deviation</option>'
+        '<label class="choice">band <select data-spread><option value="deviation">standard deviation</option>'
+        '<option value="interval">95% interval of the mean</option>'
         '<option value="range">min–max</option><option value="seeds">every seed</option></select></label>'
     )
 
@@ -256,8 +257,8 @@ def headline_part(comparisons: Sequence[Comparison], number: int) -> str:
     sentences = headlines(comparisons)
     if not sentences:
         return ""
-    text = "<br>".join(map(escape, sentences))
-    return f'<p class="verdicts">{text} <a href="#differences-{number}">{QUESTION}</a></p>'
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f'<ul class="findings">{items}</ul><p><a href="#differences-{number}">{QUESTION}</a></p>'
 
 
 def comparison_part(comparisons: Sequence[Comparison], charts: Sequence[ProfileChart], number: int, first: int) -> str:

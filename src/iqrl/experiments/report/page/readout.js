@@ -46,7 +46,7 @@ function readingsAt(chart, step) {
     const apart = steps.length > 1 ? steps[1] - steps[0] : 1;
     const summary = summaryOfLine(line);
     const value = Math.abs(steps[i] - step) <= apart ? summary.mean[i] : null;
-    return { line, step: steps[i], value, deviation: summary.deviation?.[i], low: summary.low[i], high: summary.high[i] };
+    return { line, step: steps[i], value, deviation: summary.deviation?.[i], interval: summary.interval?.[i], low: summary.low[i], high: summary.high[i] };
   });
   return readings.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity));
 }
@@ -54,6 +54,7 @@ function readingsAt(chart, step) {
 function spreadText(reading) {
   if (!known(reading.value)) return "";
   if (STATE.spread === "deviation" && !isProfile(reading.line)) return `± ${valueText(reading.deviation, 3)}`;
+  if (STATE.spread === "interval" && !isProfile(reading.line)) return `± ${valueText(reading.interval, 3)} (95%)`;
   return `${valueText(reading.low, 4)} … ${valueText(reading.high, 4)}`;
 }
 

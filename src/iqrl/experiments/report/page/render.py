@@ -15,8 +15,6 @@ import polars as pl
 from iqrl.experiments.report.arrangement import gather_studies, unique
 from iqrl.experiments.report.cells import RunSummary, summarise_runs, unfinished_text, verdict_legend
 from iqrl.experiments.report.charts import (
-    COLOURS,
-    DARK_COLOURS,
     BarChart,
     Chart,
     CurveChart,
@@ -31,8 +29,8 @@ from iqrl.experiments.report.charts import (
     metric_name,
     ordered_variants,
     profile_charts,
-    shared_colours,
 )
+from iqrl.experiments.report.colours import COLOURS, DARK_COLOURS, shared_colours
 from iqrl.experiments.report.comparisons import Comparison, compare_page
 from iqrl.experiments.report.page.parts import (
     chart_groups,
@@ -66,7 +64,7 @@ def render_page(
     for i, study in enumerate(studies):
         drawn = controls_part(study, charts[i], data) + chart_groups(curves[i], first)
         differences = comparison_part(compared[i], profiles[i], i, first + len(curves[i]))
-        sections.append(_section(i, study, summaries[i], headline_part(compared[i], i), drawn + differences))
+        sections.append(_section(i, study, summaries[i], headline_part(compared[i], i), drawn, differences))
         first += len(charts[i])
     return Template(_file("template.html")).substitute(
         title=escape(title),
@@ -80,12 +78,16 @@ def render_page(
     )
 
 
-def _section(number: int, study: StudyResults, summaries: Sequence[RunSummary], headline: str, charts: str) -> str:
+def _section(
+    number: int, study: StudyResults, summaries: Sequence[RunSummary], headline: str, charts: str, differences: str
+) -> str:
+    """What was found, then the curves, then the tables; what was run comes last."""
     missing = f'<p class="missing">{unfinished_text(study)}</p>' if study.unfinished else ""
     returns = returns_part(study, summaries) if summaries and "return" in study.charts else ""
     return (
-        f'<section id="study-{number}"><h2>{escape(study.title)}</h2><p class="about">{escape(study.about)}</p>'
-        f"{missing}{headline}{returns}{charts}{settings_part(study) if study.runs else ''}</section>"
+        f'<section id="study-{number}"><h2>{escape(study.title)}</h2>{headline}'
+        f'<p class="about">{escape(study.about)}</p>{missing}{charts}{returns}{differences}'
+        f"{settings_part(study) if study.runs else ''}</section>"
     )
 
 
