@@ -35,6 +35,7 @@ def found(share, p=1.0, wins=None, never=(0, 0), measure="final"):
         ((0.2, 0.1, 0.3), 0.01, 0.2, "better", "not shown"),  # wins less often, by more
         ((0.2, 0.1, 0.3), 0.2, 0.6, "better", "in the mean only"),
         ((0.2, -0.1, 0.5), 0.2, 0.6, "better", "not shown"),
+        ((-0.2, -0.3, -0.1), 0.2, 0.4, "better", "the opposite, in the mean only"),
         ((0.2, 0.1, 0.3), 0.01, None, "better", "yes"),
         ((0.02, -0.05, 0.09), 0.01, 0.9, "alike", "yes"),
         ((0.2, 0.11, 0.3), 1.0, 0.5, "alike", "the opposite"),

@@ -130,7 +130,8 @@ def test_rivals_are_corrected_for_each_other():
     # 4 against 4 seeds have no p below 2/70, and 6 tests need .05 / 6; but the interval of the mean leaves out 0.
     assert {rank(one, found.tests) for one in tested} == {"told apart by the mean only"}
     assert headlines([found])[0].startswith(
-        "Final return: over 1 cell, iq differs in the mean, but not by the test of wins, from dqn (P 1.00, +99% ["
+        "Final return over 1 cell, in percent of the range: iq differs in the mean, but not by the test of wins, from "
+        "dqn (P 1.00, +99% ["
     )
 
 
@@ -198,7 +199,7 @@ def test_where_no_test_can_hold_after_correction_it_is_said():
     assert any(
         "no p below .333, and the least of the page's 3 tests must be below .017" in note for note in notes(found)
     )
-    assert headlines(found)[0] == "Final return: over 1 cell, iq has too few seeds to be tested against dqn (P 1.00)."
+    assert headlines(found)[0] == "Final return over 1 cell: iq has too few seeds to be tested against dqn (P 1.00)."
 
 
 def test_studies_that_compare_no_methods_or_no_returns():
@@ -218,7 +219,7 @@ def test_the_same_every_time_and_whatever_the_order():
 def test_markdown_by_hand(small):
     lines = markdown_report(small).splitlines()
     assert "### Which differences are real?" in lines
-    assert any(line.startswith("Final return: over 2 cells, iq") for line in lines)
+    assert any(line.startswith("Final return over 2 cells, in percent of the range: iq") for line in lines)
     assert any(line.startswith(r"|  |  | final difference \[95%\] | final P \[95%\] | final p | AUC") for line in lines)
     assert any(line.startswith(r"| all cells | dqn | +38% \[") for line in lines)
     assert any(
@@ -237,10 +238,16 @@ def test_what_is_told_apart_is_marked():
     # 5 against 5 with nothing between: p = 2/252, three tests; the interval of P is exact, .025^(1/5).
     assert [cell.text for cell in row.cells[1:3]] == ["1.00 [0.48, 1.00]", ".024"]
     assert [cell.strong for cell in row.cells[:3]] == [True, False, True]
-    assert headlines(found)[0].startswith("Final return: over 1 cell, iq ends higher than dqn (P 1.00, +48% [")
-    assert headlines(found)[2].startswith("Deterioration: over 1 cell, iq is not told apart from dqn")
+    assert headlines(found)[0].startswith(
+        "Final return over 1 cell, in percent of the range: iq ends higher than dqn (P 1.00, +48% ["
+    )
+    assert headlines(found)[2].startswith(
+        "Deterioration over 1 cell, in percent of the range: iq is not told apart from dqn"
+    )
     turned = headlines(compare(made(at("dqn", 1, high), at("iq", 1, low))))
-    assert turned[1].startswith("Area under the curve: over 1 cell, iq has a smaller area than dqn (P 0.00, -48% [")
+    assert turned[1].startswith(
+        "Area under the curve over 1 cell, in percent of the range: iq has a smaller area than dqn (P 0.00, -48% ["
+    )
 
 
 @pytest.mark.parametrize(("own", "others"), [(2, 2), (2, 4), (5, 5)])

@@ -316,7 +316,9 @@ def test_a_report_is_a_page_tables_and_figures(tmp_path):
     few = study(runs, [studies[0].curves.filter(pl.col("run").is_in([run.id for run in runs]))], name="a/b")
     paths, findings = write_report([few], tmp_path / "new" / "report")
     assert len(findings) == 3
-    assert findings[0].startswith("Final return: over 1 cell, srnn has too few seeds to be tested against dqn")
+    assert findings[0].startswith(
+        "Final return over 1 cell, in percent of the range: srnn has too few seeds to be tested against dqn"
+    )
     names = [str(path.relative_to(tmp_path / "new" / "report")) for path in paths]
     assert names[:3] == ["report.html", "tables/a-b.md", "tables/a-b.tex"]
     assert {"figures/a-b-return.pdf", "figures/a-b-return.svg", "figures/a-b-context_matrix.pdf"} <= set(names)

@@ -61,12 +61,13 @@ def _headline(comparison: Comparison, name: str, measure: Measure, named: bool) 
         parts += [f"{verb} {listing(rivals)}"] if rivals else []
     start = f"{variant_name(comparison)}, {measure.name}" if named else measure.name[0].upper() + measure.name[1:]
     cells = count(max(one.cells for one in over_all), "cell")
-    return f"{start}: over {cells}, {comparison.reference} {'; it '.join(parts)}."
+    scale = ", in percent of the range" if any(one.share for one in over_all) else ""
+    return f"{start} over {cells}{scale}: {comparison.reference} {'; it '.join(parts)}."
 
 
 def _effect_note(one: Difference) -> str:
     """How often and by how much, since one does not follow from the other."""
-    effect = f", {interval_text(one.share, percent_text)} of the range" if one.share else ""
+    effect = f", {interval_text(one.share, percent_text)}" if one.share else ""
     return f" (P {one.improvement.value:.2f}{effect})"
 
 

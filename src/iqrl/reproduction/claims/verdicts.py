@@ -9,19 +9,20 @@ from iqrl.statistics.curves import NEVER_LEARNED
 
 HOLDS, IN_PART, FAILS, UNTESTED = "holds", "holds in part", "does not hold", "not testable here"
 YES, MEAN_ONLY, NOT_SHOWN, OPPOSITE = "yes", "in the mean only", "not shown", "the opposite"
+OPPOSITE_MEAN = "the opposite, in the mean only"
 LEVEL = 0.05
 ALIKE = 0.10
 """share of the range within which two sides are called comparable"""
 RULES = f"""\
 - By one measure, *yes*: the difference has the sign that the claim says, and its test, corrected for all tests of \
 this page, is below {LEVEL:g}. *In the mean only*: the 95% interval of the difference leaves out 0, the corrected test \
-does not. *The opposite*: the test is below {LEVEL:g}, with the other sign. *Not shown*: all else; it does not say \
-that there is no difference. Less deterioration counts only for a side of which no more seeds never learned: what was \
-never learned cannot be lost.
+does not. *The opposite*, and *the opposite, in the mean only*: the same with the other sign. *Not shown*: all else; \
+it does not say that there is no difference. Less deterioration counts only for a side of which no more \
+seeds never learned: what was never learned cannot be lost.
 - A claim that two sides are comparable is *yes* if the whole interval of the difference lies within {ALIKE:.0%} of \
 the range, *the opposite* if the whole interval lies outside, and *not shown* otherwise.
 - A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It **does not hold** \
-if it is *not shown* or *the opposite* throughout. Otherwise it **holds in part**."""
+if it is *not shown* or the opposite throughout. Otherwise it **holds in part**."""
 
 
 def support(one: Contrast, measure: str, says: str) -> str:
@@ -36,7 +37,7 @@ def support(one: Contrast, measure: str, says: str) -> str:
     sign = (-1 if measure in LESS_IS_BETTER else 1) * (-1 if says == "worse" else 1)
     ahead, ends = sign * effect.share.value > 0, (sign * effect.share.low, sign * effect.share.high)
     if effect.adjusted >= LEVEL:
-        return MEAN_ONLY if min(ends) > 0 else NOT_SHOWN
+        return MEAN_ONLY if min(ends) > 0 else OPPOSITE_MEAN if max(ends) < 0 else NOT_SHOWN
     # The test is of wins. Where the mean has the other sign, neither side is the better one throughout.
     wins = ahead if effect.wins is None else (effect.wins.value > 0.5) != (says == "worse")
     return YES if wins and ahead else NOT_SHOWN if wins or ahead else OPPOSITE

@@ -9,6 +9,7 @@ import io
 import itertools
 import math
 import re
+import textwrap
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,7 +108,7 @@ def plot_curves(
     dashed: int = 0,
     spread: str = "deviation",
 ) -> Path:
-    """One panel per task: a thick line for the mean, a band (one of SPREADS), a thin line per seed.
+    """One panel per task: a thick line for the mean, a band (one of SPREADS), with deviations a thin line per seed.
 
     `notes`: what is added to the label of each. `dashed`: how many, the last ones, are drawn as dashed means alone.
     A method has the same colour in every panel; several runs of one method in a panel differ in their dashes.
@@ -124,7 +125,7 @@ def plot_curves(
                 colour, dash = styles[number]
                 line = dash if number < solid else "--"
                 if run.task == task:
-                    shown = {"seeds": number < solid, "spread": spread, "linestyle": line}
+                    shown = {"seeds": number < solid and spread == "deviation", "spread": spread, "linestyle": line}
                     draw_curve(axis, steps, returns, labels[number], colour, **shown)
             axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]), fontsize=10)
             style_step_axis(axis)
@@ -192,6 +193,8 @@ def _band(returns: np.ndarray, mean: np.ndarray, spread: str) -> tuple[np.ndarra
 # Charts of a study
 
 STUDY_FORMATS = (".pdf", ".svg")
+TITLE_WIDTH = 44
+"""characters that fit over a panel: a longer title is broken and does not touch the next"""
 DASHES = ("-", (0, (4, 2)), (0, (1, 2)), (0, (6, 2, 1, 2)))
 """one per variant"""
 
@@ -243,7 +246,7 @@ def _draw_charts(study: StudyResults, charts: Sequence[Chart], colours: dict[str
         axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
         for axis, chart in zip(axes, charts, strict=False):
             _draw_chart(axis, study, chart, colours)
-            axis.set_title(chart.title, fontsize=10)
+            axis.set_title(textwrap.fill(chart.title, TITLE_WIDTH), fontsize=10)
         for axis in axes[len(charts) :]:
             axis.set_visible(False)
         figure.supylabel("" if isinstance(charts[0], MatrixChart) else metric_name(charts[0].metric), fontsize=10)
