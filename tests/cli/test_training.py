@@ -233,7 +233,9 @@ def test_plot_draws_a_curve_per_run(run, trained):
     for name in ("a.png", "a.svg"):
         assert run("plot", trained, trained, "--out", name) == (0, f"{name}\n", "")
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    assert "dqn" in Path("a.svg").read_text()
+    assert "DQN" in Path("a.svg").read_text()
+    assert run("plot", trained, "--band", "interval", "--out", "b.svg") == (0, "b.svg\n", "")
+    assert "95% interval of the mean" in Path("b.svg").read_text()
     code, _, err = run("plot", trained, "--out", "a.bmp")
     assert code == 2
     assert "end the name in .png, .svg, .pdf" in err

@@ -106,10 +106,12 @@ def verdict_legend() -> str:
     )
 
 
-def scale_legend() -> str:
-    """The ranges that shares are taken of, and what the words for seeds mean."""
+def scale_legend(tasks: Sequence[str] = tuple(SCALES)) -> str:
+    """The ranges that shares are taken of, and what the words for seeds mean; empty where no task has a range."""
+    if not set(tasks) & set(SCALES):
+        return ""
     number = lambda value: f"{value:g}".replace("-", "−")
-    scales = ", ".join(f"{task} {number(it.worst)}…{number(it.best)}" for task, it in SCALES.items())
+    scales = ", ".join(f"{task} {number(it.worst)}…{number(it.best)}" for task, it in SCALES.items() if task in tasks)
     return (
         f"Ranges of returns, from what hardly any policy stays below to what a good one reaches: {scales}. A seed "
         f"never learned if no point of its curve is a quarter of the way from a random policy to a good one; it "

@@ -67,8 +67,19 @@ def _headline(comparison: Comparison, name: str, measure: Measure, named: bool) 
 
 def _effect_note(one: Difference) -> str:
     """How often and by how much, since one does not follow from the other."""
-    effect = f", {interval_text(one.share, percent_text)}" if one.share else ""
-    return f" (P {one.improvement.value:.2f}{effect})"
+    effect = _mean_text(one)
+    return f" (P {one.improvement.value:.2f}{f', {effect}' if effect else ''})"
+
+
+def _mean_text(one: Difference) -> str:
+    """In percent of the range, or in returns where no range is known."""
+    if one.share:
+        return interval_text(one.share, percent_text)
+    return interval_text(one.effect, _signed_text) if one.effect else ""
+
+
+def _signed_text(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{return_text(value)}"
 
 
 def notes(comparisons: Sequence[Comparison]) -> list[str]:
@@ -90,7 +101,7 @@ def _notes(comparison: Comparison) -> list[str]:
     if comparison.unscaled:
         notes.append(f"No scale is known for {listing(comparison.unscaled)}: left out of what is normalised.")
     over_all = [one for one in comparison.overall if one.buffer_size is None]
-    if over_all and all(rank(one, comparison.tests) == TOO_FEW for one in over_all):
+    if over_all and all(one.smallest * comparison.tests > LEVEL for one in over_all):
         least = min(one.smallest for one in over_all)
         notes.append(
             f"So few seeds give no p below {p_text(least)}, and the least of the page's "
@@ -122,11 +133,12 @@ def improvement_tables(comparisons: Sequence[Comparison]) -> list[Table]:
 def _improvement_table(comparison: Comparison, first: bool) -> Table:
     name = comparison.reference
     caption = (
-        f"Difference: {name} minus the other method, in percent of the task's range of returns, averaged over cells, "
-        f"with its 95% bootstrap interval. P: how likely a run of {name} is better than a run of the other method in "
-        f"the same cell; one half is no difference; for deterioration the run that loses less is the better one. Where "
-        f"all runs of one side are better, the interval of P is exact (Clopper–Pearson). p: two-sided permutation test "
-        f"within cells, corrected (Holm) for all {comparison.tests:,} tests of this page; bold below {LEVEL_TEXT}. "
+        f"Difference: {name} minus the other method, in percent of the task's range of returns, or in returns where no "
+        f"range is known, averaged over cells, with its 95% bootstrap interval. P: how likely a run of {name} is "
+        f"better than a run of the other method in the same cell; one half is no difference; for deterioration the run "
+        f"that loses less is the better one. Where all runs of one side are better, the interval of P is exact "
+        f"(Clopper–Pearson). p: two-sided permutation test within cells, corrected (Holm) for all {comparison.tests:,} "
+        f"tests of this page; bold below {LEVEL_TEXT}. "
         f"{NO_SPREAD.capitalize()}: all seeds agree, which is not certainty"
     )
     keys = unique((one.buffer_size, one.rival) for one in comparison.overall)
@@ -231,9 +243,8 @@ def _standing_cells(one: Standing, most: int) -> list[Cell]:
 
 
 def _improvement_cells(one: Difference, most: int) -> list[Cell]:
-    effect = interval_text(one.share, percent_text) if one.share else ""
     return [
-        Cell(text=effect + _fewer_cells_text(one, most), strong=one.adjusted < LEVEL),
+        Cell(text=_mean_text(one) + _fewer_cells_text(one, most), strong=one.adjusted < LEVEL),
         Cell(text=_decimal_text(one.improvement)),
         _p_cell(one.adjusted),
     ]
@@ -245,10 +256,10 @@ def _fewer_cells_text(one: Difference | Standing, most: int) -> str:
 
 
 def _difference_cells(one: CellDifference) -> list[Cell]:
-    sign = "+" if one.effect.value > 0 else ""
     apart = one.effect.low > 0 or one.effect.high < 0
+    effect = _signed_text(one.effect.value) if one.share else interval_text(one.effect, _signed_text)
     return [
-        Cell(text=f"{sign}{return_text(one.effect.value)}", strong=apart),
+        Cell(text=effect, strong=apart),
         Cell(text=interval_text(one.share, percent_text) if one.share else ""),
         Cell(text=f"{one.improvement:.2f}"),
     ]

@@ -105,6 +105,8 @@ class Difference(NamedTuple):
     improvement: Interval
     share: Interval | None
     """mean difference as a share of the tasks' ranges, over the cells that have one"""
+    effect: Interval | None
+    """mean difference of returns, where all cells are of one task that has no range"""
     p: float
     adjusted: float
     """p corrected for all tests of the page"""
@@ -175,7 +177,8 @@ def rank(difference: Difference, tests: int) -> str:
     """
     if difference.adjusted < LEVEL:
         return BETTER if difference.improvement.value > 0.5 else WORSE
-    if difference.share and (difference.share.low > 0 or difference.share.high < 0):
+    apart = difference.share or difference.effect
+    if apart and (apart.low > 0 or apart.high < 0):
         return BY_MEAN
     return TOO_FEW if difference.smallest * tests > LEVEL else APART
 
@@ -286,6 +289,7 @@ def _differences_at(size: int | None, reference: Cells, rivals: dict[str, Cells]
             cells=len(both[0]),
             improvement=probability_of_improvement(*both, resamples=RESAMPLES),
             share=_mean_share(measure, _shared(size, reference, rivals[rival]), *both),
+            effect=_mean_effect(measure, _shared(size, reference, rivals[rival]), *both),
             p=test.p,
             adjusted=test.p,
             smallest=smallest_stratified_p(*[[len(scores) for scores in side] for side in both]),
@@ -300,6 +304,17 @@ def _mean_share(measure: str, cells: list[CellName], own: list[np.ndarray], othe
     sign = 1 if MEASURES[measure].more_is_better else -1
     on_scale = lambda scores: [sign * it / scale.range for it, scale in zip(scores, scales, strict=True) if scale]
     return difference_interval(on_scale(own), on_scale(other), resamples=RESAMPLES) if any(scales) else None
+
+
+def _mean_effect(
+    measure: str, cells: list[CellName], own: list[np.ndarray], other: list[np.ndarray]
+) -> Interval | None:
+    """In returns: tasks without a range have no common scale, so it takes a single one."""
+    tasks = {cell.task for cell in cells}
+    if len(tasks) > 1 or tasks & set(SCALES):
+        return None
+    found = difference_interval(own, other, resamples=RESAMPLES)
+    return found if MEASURES[measure].more_is_better else Interval(-found.value, -found.high, -found.low)
 
 
 def _shared(size: int | None, cells: Cells, others: Cells) -> list[CellName]:

@@ -108,7 +108,7 @@ def _markdown_row(table: Table, section: Section, row: Row) -> list[str]:
 
 def _markdown_cell(cell: Cell, column: Column) -> str:
     text = escape_markdown(cell.text) if column.escape else cell.text
-    text = f"**{text}**" if cell.strong else text
+    text = f"**{text}**" if cell.strong and text else text
     return " ".join(filter(None, [text, cell.mark.sign if cell.mark else ""]))
 
 

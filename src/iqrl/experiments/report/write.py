@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import gather_studies
+from iqrl.experiments.report.arrangement import gather_studies, unique
 from iqrl.experiments.report.cells import (
     NO_SPREAD,
     RunSummary,
@@ -96,6 +96,7 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
     `comparisons`: those of the study, where they have been made already.
     """
     summaries = summarise_runs(study)
+    tasks = unique(summary.placed.place.task for summary in summaries)
     parts = [
         f"## {escape_markdown(study.title)}",
         escape_markdown(study.about),
@@ -104,7 +105,7 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
         *map(markdown, highest_tables(summaries)),
         verdict_legend() if _has_printed(summaries) else "",
         f"{DETAILS}, with 95% bootstrap intervals; {NO_SPREAD}: all seeds agree, which is not certainty. "
-        f"{scale_legend()}",
+        f"{scale_legend(tasks)}".strip(),
         markdown(detail_table(summaries)),
         *_markdown_comparisons(compare(study) if comparisons is None else comparisons),
     ]

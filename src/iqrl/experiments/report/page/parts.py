@@ -134,8 +134,8 @@ def _details_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
     caption = (
         "Final: mean of the last tenth of the curve. AUC: mean of the whole curve. Deterioration: its best point minus "
         "the final. In brackets 95% bootstrap intervals of the mean over seeds; no spread: all seeds agree, which is "
-        f"not certainty. {scale_legend()}"
-    ).removesuffix(".")
+        f"not certainty. {scale_legend(unique(summary.placed.place.task for summary in summaries))}"
+    ).rstrip(". ")
     table = html(folded_detail_table(summaries, f"finals, {study.title}", caption))
     summary = "Final, area under the curve and deterioration, with intervals and every seed"
     return f'<details class="finals"><summary>{summary}</summary>{table}</details>'
