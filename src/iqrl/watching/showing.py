@@ -79,7 +79,7 @@ def open_window(film: Film, title: str) -> None:
     """Shown once, then left open until it is closed; a key closes it too."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
-        import pygame
+        import pygame  # ty: ignore[import-not-found]
     except ImportError as error:
         raise PackagesMissing(
             f"a window needs pygame ({error}): pip install pygame; or give --out.", "pygame"
