@@ -6,6 +6,7 @@ import io
 import os
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -79,7 +80,7 @@ def open_window(film: Film, title: str) -> None:
     """Shown once, then left open until it is closed; a key closes it too."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
-        import pygame  # ty: ignore[import-not-found]
+        pygame: Any = import_module("pygame")
     except ImportError as error:
         raise PackagesMissing(
             f"a window needs pygame ({error}): pip install pygame; or give --out.", "pygame"
