@@ -87,7 +87,7 @@ def test_commands_of_iqrl_are_understood(calls, elsewhere):
 
 def check_command(arguments):
     """Its flags are there; of a run, its settings make sense together."""
-    if arguments[-1] == "--help":
+    if arguments[-1] in ("--help", "--help-all"):
         return
     options = parse(arguments)
     if arguments[0] == "train" and not arguments[1].startswith(("ALE/", "LunarLander", "highway_env")):

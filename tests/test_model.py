@@ -102,9 +102,13 @@ def test_a_saved_model_acts_the_same(model, tmp_path):
     np.testing.assert_array_equal(loaded.predict(obs)[0], model.predict(obs)[0])
     np.testing.assert_array_equal(loaded.agents[1].predict(obs), model.agents[1].predict(obs))
     assert loaded.metrics.equals(model.metrics)
+    assert loaded.result.memory == model.result.memory  # of one that learns
     np.testing.assert_array_equal(loaded.evaluate(1), model.evaluate(1))
     with pytest.raises(BadInput, match="save it with learning=True"):
         loaded.learn(10)
+    assert isinstance(iqrl.LocalQ.load(tmp_path / "agent.iqrl"), iqrl.LocalQ)
+    with pytest.raises(BadInput, match="is a model of local-q; load it by iqrl"):
+        iqrl.DQN.load(tmp_path / "agent.iqrl")
 
 
 @pytest.mark.parametrize(("method", "settings"), [("LocalQ", {}), ("IQ", {"buffer_size": 50, "learning_starts": 100})])

@@ -33,7 +33,7 @@ def test_what_is_recorded():
     result = untrained(task=signs())
     seen = record(result, seed=1, start=3, longest=10)
     assert len(seen.moments) == 2  # an episode of one step, and its end
-    assert (seen.over, seen.contexts, seen.memory) == (True, 1, result.memory)
+    assert (seen.over, seen.limited, seen.contexts, seen.memory) == (True, False, 1, result.memory)
     first, last = seen.moments
     assert abs(seen.total) == 1
     assert first.action == result.agents[1].predict(np.array([seen.total]))

@@ -69,6 +69,14 @@ class Model:
         model._session = session
         return model
 
+    @classmethod
+    def load(cls, path: str | Path, env: Named | None = None) -> Self:
+        """As `iqrl.load`, for a model of this class."""
+        found = load_model(path, env)
+        if not isinstance(found, cls):
+            raise BadInput(f"{path} is a model of {found.method}; load it by iqrl.load.")
+        return found
+
     # Learning
 
     def learn(

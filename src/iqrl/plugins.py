@@ -111,8 +111,8 @@ class Untrusted(BadInput):
     def __init__(self, name: str):
         self.module = name.partition(":")[0]
         super().__init__(
-            f"{name} is code of whoever made this directory, and was not imported; if you know the module, say "
-            f"--trust {self.module}, or set {VARIABLE}={self.module}."
+            f"{name} is code of whoever made this, and was not imported; if you know the module, say --trust "
+            f"{self.module}, or set {VARIABLE}={self.module}; in Python, import it first."
         )
 
 

@@ -40,6 +40,10 @@ def test_the_help_of_a_method_has_its_defaults_and_not_what_it_decides(capsys):
     assert "(default: 0.03; paper: 0)" in text
     assert "--buffer-size" not in text
     assert "--torques" in text  # of the task
+    own = help_of(capsys, "my_module:MyEnv", "--help")  # nothing is imported
+    assert "--env-kwargs" in own
+    assert "--n-envs" in own
+    assert "--act-average" in own  # the recommended method
 
 
 def test_an_unknown_method_has_no_help(refused):

@@ -103,7 +103,7 @@ def test_reading_imports_nothing(received, run, command):
 
 def test_what_is_refused_says_what_to_do(received, run):
     _, _, err = run("evaluate", run_of(received))
-    assert "own_walk:walk is code of whoever made this directory, and was not imported" in err
+    assert "own_walk:walk is code of whoever made this, and was not imported" in err
     assert "--trust own_walk" in err
     _, out, _ = run("study", "list", "own.toml")
     assert "needs --trust own_walk" in " ".join(out.split())

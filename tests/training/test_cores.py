@@ -40,6 +40,7 @@ def test_every_seed_counts_once(seeds, one_by_one):
     groups = cores.groups_of(seeds, one_by_one)
     counted = [place for places, count in zip(groups.places, groups.counts, strict=True) for place in places[:count]]
     assert counted == list(range(seeds))
+    assert len(groups.places) == cores.count_groups(seeds, one_by_one)
     assert {len(places) for places in groups.places} == {groups.size}
     assert groups.size <= (1 if one_by_one else cores.TOGETHER)
     assert len(groups.places) * groups.size - seeds < len(groups.places)  # little is computed twice
@@ -82,5 +83,6 @@ def test_the_number_of_devices(monkeypatch):
     monkeypatch.setenv("IQRL_DEVICES", "64")
     with pytest.raises(BadInput, match="devices is 64; JAX finds 1 of kind cpu here"):
         devices.available_devices()
-    with pytest.raises(BadInput, match="at least 1"):
-        devices.choose_devices(0)
+    for count in (0, 10**9):
+        with pytest.raises(BadInput, match="it must be from 1 to 256"):
+            devices.choose_devices(count)

@@ -73,9 +73,9 @@ def flags_of_train(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
     options, rest = parser.parse_known_args(plain)
     helped = any(argument in HELP for argument in arguments)
     if HELP_ALL not in arguments and not any(argument.startswith("-") for argument in rest):
-        if not helped or options.method is None:
+        if not helped or (options.method is None and options.task is None):
             return Flags()
-        if ":" not in options.method:
+        if ":" not in (options.method or ""):
             return _flags_in_help(options.task, options.method)
     if not any(":" in argument for argument in plain):  # nobody's own setting may have such a name
         _refuse_other_names(rest, options.parser.flags)
@@ -90,13 +90,16 @@ def flags_of_train(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
     return Flags(groups_for(own_tasks[0] if own_tasks else None, method))
 
 
-def _flags_in_help(task: str | None, method: str) -> Flags:
+def _flags_in_help(task: str | None, method: str | None) -> Flags:
     """Those of one method first, and of the task if it is named."""
-    from iqrl.envs.registry import groups_of_task
-    from iqrl.methods.registry import find_method
+    from iqrl.envs.registry import HOSTED, groups_of_task
+    from iqrl.methods.registry import RECOMMENDED, find_method
 
+    images = task is not None and task.startswith(("ALE/", "MinAtar/"))
+    method = method or RECOMMENDED["images" if images else "vectors"]
     found = find_method(method)
-    groups = (*found.settings, *(groups_of_task(task) if task and ":" not in task else ()), *COMMON)
+    of_task = () if task is None else HOSTED if ":" in task else groups_of_task(task)
+    groups = (*found.settings, *of_task, *COMMON)
     return Flags(tuple(dict.fromkeys(groups)), method)
 
 

@@ -48,14 +48,17 @@ def watch(options: argparse.Namespace) -> None:
 
     from iqrl.watching.episode import record
     from iqrl.watching.frames import make_film
+    from iqrl.watching.pictures import check_drawing
     from iqrl.watching.showing import check_ending
 
     if options.out:
         check_ending(options.out)
+    if options.demo:
+        check_drawing()  # before anything is trained
     results = _train_demo() if options.demo else [_load(path) for path in options.runs]
     episodes = [record(result, options.seed, options.start, options.longest) for result in results]
     for episode in episodes:
-        end = "over" if episode.over else "still going"
+        end = "over" if episode.over else "at its time limit" if episode.limited else "still going"
         steps = len(episode.moments) - 1
         print(
             f"{episode.run.method} on {episode.run.task}: return {episode.total:,.6g}, {end} after {steps:,} steps",

@@ -74,7 +74,12 @@ def groups_of(seeds: int, one_by_one: bool) -> Groups:
     >>> groups_of(5, one_by_one=False).counts
     (5,)
     """
-    return equal_groups(seeds, seeds if one_by_one else -(-seeds // TOGETHER))
+    return equal_groups(seeds, count_groups(seeds, one_by_one))
+
+
+def count_groups(seeds: int, one_by_one: bool) -> int:
+    """How many `groups_of` makes."""
+    return seeds if one_by_one else -(-seeds // TOGETHER)
 
 
 def equal_groups(seeds: int, count: int) -> Groups:

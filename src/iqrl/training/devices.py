@@ -21,6 +21,7 @@ VARIABLE = "IQRL_DEVICE"
 
 COUNT_VARIABLE = "IQRL_DEVICES"
 """how many"""
+MOST_DEVICES = 256
 
 
 def choose_device(name: str) -> None:
@@ -35,8 +36,8 @@ def choose_device(name: str) -> None:
 
 def choose_devices(count: int) -> None:
     """How many devices the seeds of a run are spread over. A CPU is as many as are asked for."""
-    if count < 1:
-        raise BadInput(f"devices is {count}; it must be at least 1.")
+    if not 1 <= count <= MOST_DEVICES:
+        raise BadInput(f"devices is {count}; it must be from 1 to {MOST_DEVICES}.")
     os.environ[COUNT_VARIABLE] = str(count)
 
 
@@ -59,7 +60,7 @@ def available_devices() -> list[jax.Device]:
 def _chosen_count() -> int:
     """0 where none was chosen."""
     text = os.environ.get(COUNT_VARIABLE, "")
-    return int(text) if text.isdigit() else 0
+    return min(int(text), MOST_DEVICES) if text.isdigit() else 0
 
 
 def compute_in_the_calling_thread() -> None:

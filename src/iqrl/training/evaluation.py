@@ -78,6 +78,8 @@ class Seen(NamedTuple):
     """None at the end"""
     terminated: bool = False
     """whether the episode is over, and not by a time limit"""
+    truncated: bool = False
+    """whether the environment's time limit ended it"""
 
 
 def no_mask(env: gymnasium.Env, info: Any) -> None:
@@ -98,7 +100,7 @@ def play(
     chance, actions = np.random.default_rng(seed), env.action_space
     assert isinstance(actions, Discrete)
     first, info = env.reset(seed=seed)
-    obs, total, terminated = first, 0.0, False
+    obs, total, terminated, truncated = first, 0.0, False, False
     for _ in range(limit):
         mask = mask_of(env, info)
         if chance.random() < epsilon:
@@ -111,5 +113,5 @@ def play(
         total += float(reward)
         if terminated or truncated:
             break
-    see(Seen(obs, first, total, None, bool(terminated)))
+    see(Seen(obs, first, total, None, bool(terminated), bool(truncated)))
     return total

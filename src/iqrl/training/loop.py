@@ -25,7 +25,7 @@ from iqrl.plugins import in_a_sentence
 from iqrl.settings import Run
 from iqrl.training.compilation import Program, compile_driver
 from iqrl.training.compiled import Driver
-from iqrl.training.cores import compute_in_threads, groups_of
+from iqrl.training.cores import compute_in_threads, count_groups
 from iqrl.training.devices import compute_in_the_calling_thread, make_devices
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
@@ -72,8 +72,7 @@ def driver_of(run: Run) -> Driver:
     make_devices()
     task = make_task(run)
     if not (task.external and task.image):  # whose products are large enough to be shared by all cores
-        groups = groups_of(run.seeds, one_by_one=task.image is not None).places
-        compute_in_threads(1 if task.external else len(groups))
+        compute_in_threads(1 if task.external else count_groups(run.seeds, one_by_one=task.image is not None))
     agent = build_agent(run, task)
     kind = hosted_driver(run) if task.external else Driver
     driver = kind(run=run, task=task, agent=agent, meter=build_meter(run, task, agent))

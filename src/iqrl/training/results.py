@@ -19,6 +19,7 @@ from iqrl.curve_svg import draw_curve
 from iqrl.envs.base import Task
 from iqrl.envs.masks import BadMask, as_booleans
 from iqrl.errors import BadInput
+from iqrl.methods.registry import build_agent
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
 
@@ -133,7 +134,8 @@ class Result:
     @property
     def memory(self) -> int:
         """Bytes that an agent keeps while it learns: weights, what the optimiser needs, replay."""
-        state = jax.eval_shape(self.agent.init, jax.random.key(0))
+        learner = build_agent(self.run, self.task)  # the agent of a model that was loaded may be in a form to act
+        state = jax.eval_shape(learner.init, jax.random.key(0))
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
     def _repr_html_(self) -> str:

@@ -81,6 +81,8 @@ class RunStore:
             run = read_run(content["config"])
             identity, _ = content["id"], Following(**content.get("following", {}))
         except (FileNotFoundError, NotADirectoryError):
+            if path.is_file():
+                raise BadInput(f"{path} is a file; a run is a directory with a {RUN_FILE}.") from None
             raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
         except Damaged:
             raise

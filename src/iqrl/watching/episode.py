@@ -37,6 +37,8 @@ class Episode(NamedTuple):
     over: bool
     """whether it ended by itself: not by its time limit, nor because no more is shown"""
     frames_a_second: float
+    limited: bool = False
+    """whether its time limit ended it"""
 
     @property
     def total(self) -> float:
@@ -47,13 +49,13 @@ def record(result: Result, seed: int | None = None, start: int = 0, longest: int
     """An episode of one seed's agent, the first's if not given; `start` is the seed of the episode."""
     agent = choose_agent(result, seed)
     moments: list[Moment] = []
-    over = False
+    over = limited = False
     with opened(result) as (env, limit, mask_of):
         prepare(env)
 
         def see(seen: Seen) -> None:
-            nonlocal over
-            over = seen.terminated
+            nonlocal over, limited
+            over, limited = seen.terminated, seen.truncated
             picture = draw_environment(env, result.task, seen.obs)
             moments.append(Moment(picture, *thoughts(agent, seen), seen.action, seen.total))
 
@@ -65,9 +67,9 @@ def record(result: Result, seed: int | None = None, start: int = 0, longest: int
             raise RunFailed(
                 f"an episode of {result.task.name} that began with seed {start} failed with {in_a_sentence(error)}."
             ) from error
-        speed = _speed(env)
+        speed, limited = _speed(env), not over and (limited or len(moments) > limit)
     contexts = max(int(getattr(result.run, "k", 1)), *(moment.context + 1 for moment in moments))
-    return Episode(result.run, result.memory, contexts, moments, over, speed)
+    return Episode(result.run, result.memory, contexts, moments, over, speed, limited)
 
 
 def choose_agent(result: Result, seed: int | None) -> TrainedAgent:

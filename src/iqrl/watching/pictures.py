@@ -9,6 +9,7 @@ from __future__ import annotations
 import colorsys
 import os
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -28,6 +29,12 @@ def has_screen() -> bool:
     if sys.platform.startswith("linux"):
         return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     return not os.environ.get("SSH_CONNECTION")
+
+
+def check_drawing() -> None:
+    """Classic control is drawn by pygame."""
+    if find_spec("pygame") is None:
+        raise BadInput('classic control is drawn by pygame, which is not installed: pip install "iqrl[watch]".')
 
 
 def prepare(env: gymnasium.Env) -> None:
@@ -57,7 +64,8 @@ def _own_picture(env: gymnasium.Env, task: Task) -> np.ndarray | None:
         drawn: Any = env.render()
     except gymnasium.error.DependencyNotInstalled as error:
         raise BadInput(
-            f"{task.name} is drawn by a package that is not installed ({in_a_sentence(error)}): pip install pygame."
+            f'{task.name} is drawn by a package that is not installed: pip install "iqrl[watch]" for classic control, '
+            f"else as the environment says ({in_a_sentence(error)})."
         ) from error
     return np.asarray(drawn, np.uint8) if np.ndim(drawn) == 3 and np.shape(drawn)[2] == 3 else None
 

@@ -15,6 +15,7 @@ from iqrl.make_run import read_run, resolve
 
 RESULTS = Path(__file__).parents[3] / "results"
 PERIODS, PERIOD = 40, 1000
+NOISE = 0.2 * (-1.0) ** np.arange(PERIODS)
 
 
 def recorded(study, **wanted):
@@ -26,9 +27,9 @@ def recorded(study, **wanted):
     return read_run(entry["config"]), rows.select(names)
 
 
-def made(returns, steps=PERIODS * PERIOD, **columns):
+def made(returns, steps=PERIODS * PERIOD, task="CartPole-v0", **columns):
     """A run of one seed by hand, ε decayed after four periods."""
-    run = resolve("CartPole-v0", "dqn", steps=steps, period=PERIOD, seeds=1, buffer_size=1, epsilon_decay=4 * PERIOD)
+    run = resolve(task, "dqn", steps=steps, period=PERIOD, seeds=1, buffer_size=1, epsilon_decay=4 * PERIOD)
     count = len(returns)
     base = {
         "seed": np.zeros(count, int), "step": PERIOD * np.arange(1, count + 1), "return": np.asarray(returns, float),
@@ -91,6 +92,14 @@ RUNS = {
     "a plateau far below": (
         lambda: made(np.concatenate([rising(7), np.full(33, 74.0) + np.arange(33) % 2])),
         "**Stuck** in 1 of 1 seed. The return ended at 74.5; its best level was 75.0; the task counts as solved at",
+    ),
+    "a noisy rise, where nobody says what solves the task": (
+        lambda: made(np.where(np.arange(PERIODS) < 3, 0.3, 0.8) + NOISE, task="Pendulum-v0"),
+        "**Fine** in 1 of 1 seed. The return ended at 0.80; its best level was 1.00.",
+    ),
+    "noise alone": (
+        lambda: made(0.3 + NOISE, task="Pendulum-v0"),
+        "**Never learned** in 1 of 1 seed.",
     ),
     "DQN without replay": (
         lambda: recorded("table1", method="dqn", task="CartPole-v1", buffer_size=1),

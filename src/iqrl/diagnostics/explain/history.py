@@ -39,6 +39,8 @@ EXPLORING = 0.5
 """ε from which on a period counts as exploring"""
 RISE, SPAN = 3, 6
 """in usual changes: what noise does not reach, above one level and from the lowest to the highest"""
+CLEAR = 3.0
+"""in standard errors: what the mean of noise does not reach"""
 LEAST_WAY, MOST_WAY, QUARTER = 0.1, 0.5, 0.25
 """of the way to a solved task: less is nothing learned, more is something; and what a first period must have learned"""
 
@@ -149,6 +151,10 @@ def trace_history(seed: SeedMetrics, drop: float, solved: float = float("nan")) 
     medians = np.median(np.lib.stride_tricks.sliding_window_view(later, 3), axis=1)
     if medians.max() > history.bar:
         return history._replace(falls=_keep_falls_from_learned(seed.returns, falls, history.bar))
+    # Where nobody says what solves the task, a mean that is clearly above that of exploring is enough.
+    clear = level + CLEAR * float(later.std()) * np.sqrt(1 / len(later) + 1 / max(int(exploring.sum()), 1))
+    if not way and later.mean() > clear:
+        return history._replace(bar=clear, falls=_keep_falls_from_learned(seed.returns, falls, clear))
     settled = tuple(fall for fall in falls if seed.settled[fall.peak])
     lowest_way = QUARTER * max(solved - medians.min(), 0.0) if np.isfinite(solved) else 0.0
     if settled and np.ptp(medians) > max(SPAN * change, lowest_way):

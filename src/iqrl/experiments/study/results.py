@@ -34,7 +34,7 @@ from iqrl.files import (
     writing,
 )
 from iqrl.make_run import read_run
-from iqrl.training.run_directory import RunStore, check_rows, is_provenance
+from iqrl.training.run_directory import RUN_FILE, RunStore, check_rows, is_provenance
 
 CURVES_FILE, MANIFEST_FILE = "curves.parquet", "manifest.json"
 NAME_COLUMNS = ("study", "task", "method", "buffer_size")
@@ -87,7 +87,8 @@ def load_results(path: str | Path) -> StudyResults:
     if (path / MANIFEST_FILE).exists():
         return _read_export(path)
     if not (path / STUDY_FILE).exists():
-        raise BadInput(f"{path} holds neither a study ({STUDY_FILE}) nor an export of one ({MANIFEST_FILE}).")
+        run = "; it holds a run: for one, take iqrl plot or iqrl explain" if (path / RUN_FILE).exists() else ""
+        raise BadInput(f"{path} holds neither a study ({STUDY_FILE}) nor an export of one ({MANIFEST_FILE}){run}.")
     return _read_directory(StudyDirectory.open(path))
 
 
