@@ -299,10 +299,10 @@ def print_best(store: RunStore, file: TextIO) -> None:
 def print_returns(by_seed: Mapping[int, np.ndarray], greedy: bool, file: TextIO) -> None:
     """Mean, worst and best return of the episodes of each seed, and the mean of all."""
     for seed, row in by_seed.items():
-        print(f"seed {seed}: mean {row.mean():.1f}, worst {row.min():.1f}, best {row.max():.1f}", file=file)
+        print(f"seed {seed}: mean {_text(row.mean())}, worst {_text(row.min())}, best {_text(row.max())}", file=file)
     returns = np.concatenate(list(by_seed.values()))
     episodes = f"{'greedy ' if greedy else ''}episode{'s' if returns.size > 1 else ''}"
-    print(f"all: mean {returns.mean():.1f} over {returns.size} {episodes}", file=file)
+    print(f"all: mean {_text(returns.mean())} over {returns.size} {episodes}", file=file)
 
 
 def report_measured(stores: Sequence[RunStore], directory: Path, console: Console) -> dict[str, Any]:
