@@ -88,18 +88,8 @@ def train_iqrl(name: str, seed: int, steps: int, file: Path) -> dict[str, float]
     started, settings = time.process_time(), dict(IQRL[name])
     result = iqrl.train(TASK, settings.pop("method", None), steps=steps, seed=seed, callback=follow, **settings)
     seconds = time.process_time() - started - best.seconds
-    last, kept = (one.evaluate(EPISODES, FIRST_JUDGED) for one in (_Evaluated(result), iqrl.load(file)))
+    last, kept = iqrl.evaluate(result, EPISODES, FIRST_JUDGED), iqrl.load(file).evaluate(EPISODES, FIRST_JUDGED)
     return numbers(float(result.summary()["final"]), last.mean(), kept.mean(), seconds)
-
-
-class _Evaluated:
-    def __init__(self, result: Any):
-        self.result = result
-
-    def evaluate(self, episodes: int, seed: int) -> Any:
-        import iqrl
-
-        return iqrl.evaluate(self.result, episodes, seed)
 
 
 def train_sb3(name: str, seed: int, steps: int, file: Path) -> dict[str, float]:
