@@ -11,9 +11,10 @@ from untrained_runs import untrained
 
 import iqrl
 from iqrl.envs.episodes import Environments
-from iqrl.envs.external import task_of_environment
+from iqrl.envs.external import make_environment, task_of_environment
 from iqrl.envs.random_policy import random_inputs
 from iqrl.envs.registry import make_task
+from iqrl.errors import PackagesMissing
 
 
 class Line(gymnasium.Env):
@@ -299,3 +300,11 @@ def test_inputs_of_a_hosted_task_are_those_of_whole_episodes():
     assert set(first[:, 0]) == {-2.0, -1.0, 0.0, 1.0, 2.0}
     assert (first[:, 1] == 0).all()
     np.testing.assert_array_equal(obs, np.asarray(random_inputs(task, 500, seed=3).obs))
+
+
+def test_a_package_that_an_environment_needs_is_named():
+    def make():
+        raise gymnasium.error.DependencyNotInstalled('Box2D is not installed: pip install "gymnasium[box2d]"')
+
+    with pytest.raises(PackagesMissing, match=r"Lander cannot be made: .*Box2D is not installed"):
+        make_environment("Lander", make)

@@ -20,7 +20,7 @@ from iqrl.envs.base import Task, external_task
 from iqrl.envs.check import check_environment
 from iqrl.envs.masks import read_mask
 from iqrl.envs.spaces import in_known_spaces, is_image
-from iqrl.errors import BadInput, shown
+from iqrl.errors import BadInput, PackagesMissing, shown
 from iqrl.plugins import Held, in_a_sentence
 from iqrl.settings import Settings, setting
 
@@ -84,6 +84,8 @@ def copies_of(env: gymnasium.Env) -> Held:
 def make_environment(name: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise PackagesMissing(f"{name} cannot be made: {in_a_sentence(error)}.", "packages of Gymnasium") from error
     except (Exception, SystemExit) as error:
         raise BadInput(f"{name} cannot be made: {in_a_sentence(error)}.") from error
 

@@ -56,6 +56,7 @@ SCALES = {
     "CartPole-v1": Scale(worst=9.0, random=22.0, best=500.0),
     "Acrobot-v1": Scale(worst=-500.0, random=-495.0, best=-80.0),
     "Pendulum-v0": Scale(worst=-1600.0, random=-1236.0, best=-130.0),
+    "MountainCar-v0": Scale(worst=-200.0, random=-200.0, best=-100.0),
     "MountainCar": Scale(worst=-1000.0, random=-1000.0, best=-100.0),
 }
 AS_PRINTED, ABOVE, BELOW = "as printed", "above", "below"

@@ -35,6 +35,7 @@ from iqrl.statistics.significance import (
 )
 
 REFERENCE = "iq"
+"""where a study names none"""
 BETTER, WORSE, BY_MEAN, APART, TOO_FEW = (
     "better", "worse", "told apart by the mean only", "not told apart", "too few seeds to test",
 )  # fmt: skip
@@ -166,7 +167,9 @@ def _compare_study(study: StudyResults) -> list[Comparison]:
     summaries = summarise_runs(study) if "return" in study.charts else []
     variants = sorted(unique(summary.placed.variant for summary in summaries), key=bool)
     by_variant = {variant: _scores([it for it in summaries if it.placed.variant == variant]) for variant in variants}
-    return [_compare_methods(variant, methods) for variant, methods in by_variant.items() if len(methods) > 1]
+    reference = study.content.get("reference", REFERENCE)
+    several = {variant: methods for variant, methods in by_variant.items() if len(methods) > 1}
+    return [_compare_methods(variant, methods, reference) for variant, methods in several.items()]
 
 
 def rank(difference: Difference, tests: int) -> str:
@@ -209,8 +212,8 @@ def _finite(values: Sequence[float | None]) -> np.ndarray:
     return np.array([value for value in values if value is not None and np.isfinite(value)])
 
 
-def _compare_methods(variant: str, methods: dict[str, Cells]) -> Comparison:
-    reference = REFERENCE if REFERENCE in methods else list(methods)[-1]
+def _compare_methods(variant: str, methods: dict[str, Cells], reference: str) -> Comparison:
+    reference = reference if reference in methods else list(methods)[-1]
     enough = {method: _with_enough_seeds(cells) for method, cells in methods.items()}
     rivals = {method: enough[method] for method in methods if method != reference}
     return Comparison(

@@ -70,9 +70,13 @@ def make_study_file(
     for run, value in choices:
         kept = {name: setting for name, setting in run.given.items() if name not in NOT_KEPT}
         kept |= {name: run.config[name] for name in over}
-        lines += ["", "[[runs]]", f"# {by} {value:.1f}", f"variant = {toml(variant)}"]
+        lines += ["", "[[runs]]", f"# {by} {value:.1f}", f"variant = {toml(_join_names(variant, run.variant))}"]
         lines += [f"{name} = {toml(setting)}" for name, setting in kept.items()]
     return "\n".join(lines) + "\n"
+
+
+def _join_names(*variants: str) -> str:
+    return ", ".join(filter(None, variants))
 
 
 def _other_seeds(spans: Sequence[tuple[int, int]]) -> list[str]:

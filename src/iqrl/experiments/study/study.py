@@ -4,6 +4,8 @@ title = "IQ and DQN without replay"
 charts = ["return"]                       # the columns of the metrics to draw
 analyses = ["context_matrix"]             # made of each finished run
 beside = "table1"                         # in a report that has this study too, its runs are shown there, as variants
+reference = "iq"                          # the method that a report sets beside all others,
+margin = 0.02                             # and by how much of a task's range it may be below them
 
 [settings]                                # of every run
 preset = "paper"
@@ -44,7 +46,9 @@ from iqrl.make_run import check_names, groups_for, read_run, resolve_names
 from iqrl.plugins import Untrusted, is_plugin, module_form
 from iqrl.settings import Run, settings_of, types_of
 
-KEYS = ("title", "about", "charts", "analyses", "beside", "settings", "runs")
+KEYS = ("title", "about", "charts", "analyses", "beside", "reference", "margin", "settings", "runs")
+MARGIN = 0.02
+"""of a task's range, where a study names none"""
 MOST_RUNS = 100_000
 """of one grid"""
 
@@ -235,12 +239,15 @@ def check_content(content: Mapping[str, Any]) -> None:
         if key not in KEYS:
             raise unknown("key", key, KEYS)
     for key, kind, words in (
-        ("title", str, "text"), ("about", str, "text"), ("beside", str, "text"),
+        ("title", str, "text"), ("about", str, "text"), ("beside", str, "text"), ("reference", str, "a method"),
         ("charts", list, "a list of columns"), ("analyses", list, "a list of names"), ("settings", dict, "a table"),
         ("runs", list, "tables [[runs]]"),
     ):  # fmt: skip
         if key in content and not isinstance(content[key], kind):
             raise BadInput(f"{key} must be {words}, got {shown(content[key])}.")
+    margin = content.get("margin", MARGIN)
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin < 1:
+        raise BadInput(f"margin must be a number between 0 and 1, a share of a task's range, got {shown(margin)}.")
     for key in ("charts", "analyses"):
         for name in content.get(key, ()):
             if not isinstance(name, str):

@@ -31,6 +31,7 @@ from iqrl.experiments.report.comparison_tables import (
     standing_table,
 )
 from iqrl.experiments.report.comparisons import Comparison
+from iqrl.experiments.report.margins import margin_tables
 from iqrl.experiments.report.settings_table import study_settings
 from iqrl.experiments.report.table import Table, html
 from iqrl.experiments.study.results import RunRecord, StudyResults
@@ -259,6 +260,13 @@ def headline_part(comparisons: Sequence[Comparison], number: int) -> str:
         return ""
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     return f'<ul class="findings">{items}</ul><p><a href="#differences-{number}">{QUESTION}</a></p>'
+
+
+def margin_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
+    """The reference of the study beside every other run; empty where it names none."""
+    sentences, tables = margin_tables(study, summaries)
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return "".join(f"<h3>{escape(table.title)}</h3><ul>{items}</ul>{_dense(table)}" for table in tables)
 
 
 def comparison_part(comparisons: Sequence[Comparison], charts: Sequence[ProfileChart], number: int, first: int) -> str:

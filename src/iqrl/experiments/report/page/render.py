@@ -39,6 +39,7 @@ from iqrl.experiments.report.page.parts import (
     controls_part,
     facts_list,
     headline_part,
+    margin_part,
     returns_part,
     settings_part,
 )
@@ -63,7 +64,9 @@ def render_page(
     sections, first = [], 0
     for i, study in enumerate(studies):
         drawn = controls_part(study, charts[i], data) + chart_groups(curves[i], first)
-        differences = comparison_part(compared[i], profiles[i], i, first + len(curves[i]))
+        differences = margin_part(study, summaries[i]) + comparison_part(
+            compared[i], profiles[i], i, first + len(curves[i])
+        )
         sections.append(_section(i, study, summaries[i], headline_part(compared[i], i), drawn, differences))
         first += len(charts[i])
     return Template(_file("template.html")).substitute(

@@ -1,0 +1,88 @@
+"""One method beside all others, up to a margin: on numbers worked out by hand."""
+
+import numpy as np
+import pytest
+from made_up_studies import curves, record, study
+
+from iqrl.errors import BadInput
+from iqrl.experiments.report.cells import summarise_runs
+from iqrl.experiments.report.margins import compare_to_reference, margin_sentences
+from iqrl.experiments.report.page.render import render_page
+from iqrl.experiments.report.write import markdown_report
+from iqrl.experiments.study.study import check_content
+
+SPREAD = np.array([-0.5, 0.0, 0.5])
+
+
+def made(*runs, **content):
+    """Runs (settings, mean) whose seeds stand still around their mean."""
+    records = [record(study="without", seeds=3, **settings) for settings, _ in runs]
+    tables = [
+        curves(run, **{"return": [[mean + away] * 2 for away in SPREAD]})
+        for run, (_, mean) in zip(records, runs, strict=True)
+    ]
+    return study(records, tables, name="without", content={"reference": "local-q", **content})
+
+
+def of(method, size=1, task="CartPole-v0", variant="", **more):
+    return {"method": method, "buffer_size": size, "task": task, "variant": variant} | more
+
+
+@pytest.fixture
+def small():
+    """CartPole-v0 goes from 9 to 200: 1.91 is 1% of its range, and a difference of means has an interval of ±0.7."""
+    return made(
+        (of("local-q"), 190.0), (of("dqn"), 150.0), (of("dqn", 50_000), 191.91),
+        (of("dqn", 50_000, variant="tuned"), 199.0), (of("local-q", variant="8 bins"), 190.0),
+    )  # fmt: skip
+
+
+def test_each_verdict_by_hand(small):
+    found = compare_to_reference(small, summarise_runs(small))
+    finals = {one.rival: one for one in found if one.measure == "final"}
+    assert {name: one.verdict for name, one in finals.items()} == {
+        "DQN, N=1": "above",
+        "DQN, N=50,000": "not below",
+        "DQN, N=50,000, tuned": "below",
+        "local-q, N=1, 8 bins": "not below",
+    }
+    assert finals["DQN, N=50,000"].share.value == pytest.approx(-0.01)
+    assert finals["DQN, N=1"].effect.value == pytest.approx(40.0)
+    assert {one.verdict for one in found if one.measure == "auc"} == {"above", "not below", "below"}
+
+
+def test_the_margin_is_that_of_the_study(small):
+    narrow = small._replace(content=small.content | {"margin": 0.001})
+    found = compare_to_reference(narrow, summarise_runs(narrow))
+    verdicts = {one.rival: one.verdict for one in found if one.measure == "final"}
+    assert verdicts["DQN, N=50,000"] == "below"
+    assert verdicts["local-q, N=1, 8 bins"] == "open", "its interval reaches to both sides of 0"
+
+
+def test_a_task_without_a_range_is_judged_by_returns():
+    other = made((of("local-q", task="LunarLander-v3"), 200.0), (of("dqn", task="LunarLander-v3"), 100.0))
+    one = compare_to_reference(other, summarise_runs(other))[0]
+    assert (one.share, one.verdict, one.effect.value) == (None, "above", pytest.approx(100.0))
+
+
+def test_sentences_and_tables(small):
+    sentences = margin_sentences(compare_to_reference(small, summarise_runs(small)), "local-q")
+    assert sentences[0] == "local-q beside DQN, N=1: final above on 1 of 1; AUC above on 1 of 1."
+    text = markdown_report(small)
+    assert "| CartPole-v0 | DQN, N=1 | 150.0 | 190.0 | +20.9% [+20.6%, +21.3%] | **above** |" in text
+    assert "local-q beside every other run" in render_page([small])
+
+
+def test_without_a_reference_nothing_is_said(small):
+    plain = small._replace(content={})
+    assert compare_to_reference(plain, summarise_runs(plain)) == []
+    assert "beside every other run" not in markdown_report(plain)
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    ({"margin": 2}, "margin must be a number between 0 and 1"), ({"margin": "x"}, "margin must be"),
+    ({"margin": True}, "margin must be"), ({"reference": 3}, "reference must be a method"),
+])  # fmt: skip
+def test_bad_keys_of_a_study(content, message):
+    with pytest.raises(BadInput, match=message):
+        check_content({"runs": [{"task": "CartPole-v0", "method": "dqn"}]} | content)
