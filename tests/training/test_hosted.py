@@ -15,10 +15,11 @@ from iqrl.envs.base import Task
 from iqrl.envs.external import task_of_environment
 from iqrl.make_run import resolve
 from iqrl.methods.registry import build_agent
+from iqrl.training import compilation
 from iqrl.training import loop as training
 from iqrl.training.compilation import compile_driver
 from iqrl.training.compiled import Driver
-from iqrl.training.hosted import HostedDriver
+from iqrl.training.hosted import HostedDriver, HostedProgram
 from iqrl.training.run_directory import RunStore
 
 HERE = __name__
@@ -132,6 +133,12 @@ def drivers(kind, method, settings):
     return Driver(run, inside, agent), HostedDriver(run, outside, agent)
 
 
+def hosted(method, settings):
+    """The program, whose states can be taken apart and put together."""
+    driver = drivers("vector", method, settings)[1]
+    return HostedProgram(driver, compilation.compile_parts(driver))
+
+
 @pytest.mark.parametrize(("kind", "method", "settings"), CASES)
 def test_it_makes_the_steps_that_the_compiled_driver_makes(kind, method, settings):
     inside, outside = map(compile_driver, drivers(kind, method, settings))
@@ -145,11 +152,11 @@ def test_it_makes_the_steps_that_the_compiled_driver_makes(kind, method, setting
         for name, tolerance in (("occupancy", 1e-5), ("value_loss", 1e-2)):
             np.testing.assert_allclose(period.metrics[name], hosted.metrics[name], rtol=tolerance, atol=tolerance / 10)
         if stop == 100:
-            whole = (inside.whole(states[0]), states[1])
+            whole = (inside.whole(states[0]), outside.whole(states[1]))
             for x, y in zip(*(jax.tree.leaves(state.agent.params) for state in whole), strict=True):
                 np.testing.assert_allclose(x, y, atol=5e-3)
     # Two programs round differently, and learning amplifies that; another action would make another episode.
-    np.testing.assert_array_equal(inside.whole(states[0]).env.inputs.obs, states[1].env.inputs.obs)
+    np.testing.assert_array_equal(inside.whole(states[0]).env.inputs.obs, outside.whole(states[1]).env.inputs.obs)
 
 
 def test_a_run_on_images_goes_on_bit_for_bit(tmp_path):
@@ -209,8 +216,10 @@ def test_an_episode_that_begins_anew_has_no_score(tmp_path):
     driver = training.driver_of(store.run)
     saved = store.load(jax.eval_shape(driver.init))
     assert (np.asarray(saved.state.env.length) > 0).any()
+    program = compile_driver(driver)
     with pytest.warns(UserWarning, match="begins anew"):
-        state = compile_driver(driver).restore(saved.state, saved.environments)
+        held = program.restore(saved.state, saved.environments)
+    state = program.whole(held)
     np.testing.assert_array_equal(state.env.length, 0)
     np.testing.assert_array_equal(state.env.inputs.score, 0.0)
     np.testing.assert_array_equal(state.env.inputs.obs, state.env.inputs.initial_obs)
@@ -221,39 +230,39 @@ def test_steps_of_a_period_are_counted_in_whole_numbers():
 
     2^24 steps are pretended to lie in the period so far; two more, with an update each, must not be lost.
     """
-    outside = compile_driver(drivers("vector", "dqn", {"period": 10})[1])
-    state, _ = outside.advance(outside.init(), np.int32(100))
-    pending = state.env.state
+    outside = hosted("dqn", {"period": 10})
+    held, _ = outside.advance(outside.init(), np.int32(100))
+    pending = outside.whole(held).env.state
     assert pending.steps.dtype == jnp.int32
     np.testing.assert_array_equal(pending.steps, 0)
-    paused, nothing = outside.advance(state, np.int32(110), lambda: True)
+    held, nothing = outside.advance(held, np.int32(110), lambda: True)
     assert nothing is None
+    paused = outside.whole(held)
     np.testing.assert_array_equal(paused.env.state.steps, 1)
     many = 2**24
     pending = paused.env.state
     occupancy = jax.tree.map(lambda total: jnp.full_like(total, many), pending.sums.steps)
     sums = pending.sums._replace(steps=occupancy, updates=jax.tree.map(jnp.zeros_like, pending.sums.updates))
     pretended = pending._replace(sums=sums, steps=pending.steps + many)
-    state = paused._replace(env=paused.env._replace(state=pretended))
+    held = outside.hold(paused._replace(env=paused.env._replace(state=pretended)))
     for stop in (102, 103):
-        state, _ = outside.advance(state, np.int32(stop + 1), lambda: True)
-        np.testing.assert_array_equal(state.env.state.steps, many + stop - 100)
-    end, period = outside.advance(state, np.int32(104))
+        held, _ = outside.advance(held, np.int32(stop + 1), lambda: True)
+        np.testing.assert_array_equal(outside.whole(held).env.state.steps, many + stop - 100)
+    end, period = outside.advance(held, np.int32(104))
     np.testing.assert_allclose(period.metrics["occupancy"], many / (many + 4), rtol=1e-6)
-    np.testing.assert_array_equal(end.env.state.steps, 0)
+    np.testing.assert_array_equal(outside.whole(end).env.state.steps, 0)
 
 
 def test_losses_are_means_over_the_updates_of_the_period_however_large_its_sums_are():
     """The number of updates follows from the counted steps: 4 of the period's 10 steps lie before learning starts."""
     settings = {"learning_starts": 64, "period": 10, "target_period": 1000}
-    outside = compile_driver(drivers("vector", "dqn", settings)[1])
-    reference, _ = outside.advance(outside.init(), np.int32(60))
-    _, period = outside.advance(jax.tree.map(jnp.copy, reference), np.int32(70))
-    outside = compile_driver(drivers("vector", "dqn", settings)[1])
-    state, _ = outside.advance(outside.init(), np.int32(60))
+    outside = hosted("dqn", settings)
+    _, period = outside.advance(outside.advance(outside.init(), np.int32(60))[0], np.int32(70))
+    outside = hosted("dqn", settings)
+    state = outside.whole(outside.advance(outside.init(), np.int32(60))[0])
     pending = state.env.state
     crowded = pending.sums._replace(steps=jax.tree.map(lambda total: total + 2.0**25, pending.sums.steps))
     state = state._replace(env=state.env._replace(state=pending._replace(sums=crowded)))
-    _, of_crowded = outside.advance(state, np.int32(70))
+    _, of_crowded = outside.advance(outside.hold(state), np.int32(70))
     assert (np.asarray(period.metrics["value_loss"]) > 0).all()
     np.testing.assert_array_equal(of_crowded.metrics["value_loss"], period.metrics["value_loss"])

@@ -85,7 +85,7 @@ def told():
     for stop in range(6, STEPS + 1, 6):
         state, period = program.advance(state, np.int32(stop))
         periods.append(jax.device_get(period))
-    return jax.device_get(jax.tree.map(lambda each: each[0], state.agent)), periods
+    return jax.device_get(jax.tree.map(lambda each: each[0], program.whole(state).agent)), periods
 
 
 def test_what_is_observed_is_what_the_environments_did(told):

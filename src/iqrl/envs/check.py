@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -126,6 +127,8 @@ def _mask(name: str, part: str, read: Callable[[], np.ndarray]) -> np.ndarray:
 
 def unlike_reward(reward: Any) -> str:
     """What is wrong with a reward, if anything."""
+    if isinstance(reward, float | np.floating):  # nearly always
+        return "" if math.isfinite(reward) else "that is not finite"
     try:
         number = np.asarray(reward)
         if number.shape != () or number.dtype.kind not in "biuf":
@@ -137,11 +140,14 @@ def unlike_reward(reward: Any) -> str:
 
 def unlike_space(obs: Any, env: Env) -> str:
     """What is wrong with an observation, if anything."""
+    space = env.observation_space
+    if type(obs) is np.ndarray and (obs.shape, obs.dtype) == (space.shape, space.dtype):  # nearly always
+        return ""
     try:
         array = np.asarray(obs)
     except ValueError:  # lists of different lengths
         return "that is no array"
-    shape, kind, space = array.shape, array.dtype, env.observation_space
+    shape, kind = array.shape, array.dtype
     if kind.kind not in "biuf":
         return f"of {kind}, which are not numbers"
     if shape != space.shape:

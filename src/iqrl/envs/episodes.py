@@ -69,7 +69,10 @@ class Episode:
         return self._seen(obs)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
-        after = self._tried("step", lambda: self.env.step(action))
+        try:  # without a function of its own: it is called at every step
+            after = self.env.step(action)
+        except (Exception, SystemExit) as error:
+            raise self._failure(f"failed in step with {in_a_sentence(error)}") from error
         self.actions.append(action)
         if not isinstance(after, tuple) or len(after) != 5:
             raise self._failure("did not return (observation, reward, terminated, truncated, info) from step")
@@ -162,15 +165,15 @@ class Environments:
     def step(self, actions: np.ndarray) -> Outcome:
         each = [self._step(episode, int(action)) for episode, action in zip(self.episodes, actions, strict=True)]
         obs, reward, terminated, truncated, first, mask, first_mask = zip(*each, strict=True)
-        rewards = np.asarray(reward, np.float32)
+        rewards, seen = np.asarray(reward, np.float32), np.stack(obs)
         learned = self.task.external_reward(rewards)
         return Outcome(
-            obs=np.stack(obs),
+            obs=seen,
             reward=rewards,
             learned=learned,
             terminated=np.array(terminated),
             truncated=np.array(truncated),
-            initial_obs=np.stack(first),
+            initial_obs=np.stack(first) if any(terminated) or any(truncated) else seen,
             mask=self._stacked(mask),
             initial_mask=self._stacked(first_mask),
         )

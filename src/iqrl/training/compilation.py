@@ -17,7 +17,8 @@ import numpy as np
 from iqrl.training.compiled import Driver
 from iqrl.training.cores import Groups, InGroups, OnDevices, equal_groups, groups_of
 from iqrl.training.devices import available_devices, give_memory_back, keep_working_memory, use_chosen_device
-from iqrl.training.hosted import HostedDriver, Part
+from iqrl.training.hosted import HostedDriver, compile_part
+from iqrl.training.packing import Packing
 from iqrl.training.rounds import hosted_program
 from iqrl.training.states import Period, TrainState
 
@@ -152,6 +153,8 @@ def compile_hosted(driver: Any) -> Program:
         seconds=time.perf_counter() - started,
         snapshot=hosted.environments.snapshot,
         restore=hosted.restore,
+        step=lambda held: int(hosted.whole(held).step),
+        whole=hosted.whole,
         close=hosted.environments.close,
     )
 
@@ -160,8 +163,5 @@ def compile_parts(driver: HostedDriver) -> Any:
     # The products of images are large enough to be shared by all cores.
     options = COMPILER_OPTIONS | {"xla_cpu_multi_thread_eigen": driver.task.image is not None}
 
-    def compiled(part: Part) -> Callable:
-        return jax.jit(part.function, donate_argnums=tuple(range(part.donated))).lower(*part.given).compile(options)
-
-    parts = driver.parts()
-    return type(parts)(*map(compiled, parts))
+    parts, states = driver.parts(), Packing(jax.eval_shape(driver.init))
+    return type(parts)(*[compile_part(driver, part, states, options) for part in parts])

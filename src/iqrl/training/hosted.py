@@ -23,6 +23,7 @@ from iqrl.core.types import ContextInputs, Experience
 from iqrl.envs.episodes import Outcome
 from iqrl.envs.processes import make_environments
 from iqrl.training.compiled import Driver, Step, Uniforms
+from iqrl.training.packing import Packing
 from iqrl.training.states import Carry, EnvState, Period, StepUniforms, Sums, TrainState, end_period, zero_sums
 
 
@@ -34,6 +35,15 @@ class Pending(NamedTuple):
     sums: Sums
     steps: jax.Array
     """of the period so far"""
+
+
+class Held(NamedTuple):
+    """A state as programs hand it on: in few arrays, since each costs time at every call."""
+
+    arrays: tuple[Any, ...]
+    """the state, packed"""
+    choice: Any
+    """what the environments need of it: the actions that were chosen"""
 
 
 class Part(NamedTuple):
@@ -116,6 +126,10 @@ class HostedDriver(Driver):
         first = EnvState(state=pending, inputs=again, length=jnp.int32(0))
         return self.record_step(carry, pending.choice, outcome.learned, after, outcome.terminated, done, first)
 
+    def choice_of(self, state: TrainState) -> Any:
+        """What the environments need to make their steps."""
+        return state.env.state.choice.action
+
     # What is compiled
 
     def parts(self) -> Parts:
@@ -187,22 +201,48 @@ class HostedDriver(Driver):
         return state._replace(meter=meter, env=env), period
 
 
+def compile_part(driver: HostedDriver, part: Part, states: Packing, options: Any) -> Callable:
+    """The compiled part; states go into it and come out of it as `Held`, and what is given with them in few arrays."""
+    if part.given and not part.donated:  # no state
+        return jax.jit(part.function).lower(*part.given).compile(options)
+    given = Packing(part.given[1:])
+    hold = lambda state: Held(arrays=states.pack(state), choice=driver.choice_of(state))
+
+    def packed(*arrays: Any) -> Any:
+        made = part.function(states.unpack(arrays[0]), *given.unpack(arrays[1])) if arrays else part.function()
+        return hold(made) if isinstance(made, TrainState) else (hold(made[0]), *made[1:])
+
+    like = (states.like, given.like) if part.given else ()
+    program = jax.jit(packed, donate_argnums=tuple(range(part.donated))).lower(*like).compile(options)
+    if not part.given:
+        return program
+    return lambda held, *more: program(held.arrays, given.pack_on_host(more))
+
+
 class HostedProgram:
-    """The parts at work: `init()` and `advance(state, stop)`, as of a compiled driver."""
+    """The parts at work: `init()` and `advance(held, stop)`, as of a compiled driver."""
 
     def __init__(self, driver: HostedDriver, parts: Any):
         run = driver.run
         self.driver, self.parts, self.timetable = driver, parts, driver.timetable
+        self.packing = Packing(jax.eval_shape(driver.init))
         self.stride = run.env_count
         """steps that are made at once"""
         processes = getattr(run, "env_processes", 0)
         self.environments = make_environments(driver.task, run.seed, run.seeds, run.env_count, processes)
+        self._seeds = np.uint32(run.seed) + np.arange(run.seeds, dtype=np.uint32)
         self._blocks: dict[int, Uniforms] = {}
 
-    def init(self) -> TrainState:
-        state, first = self.parts.init(), self._arranged(self.environments.begin())
-        masks = self._arranged(self.environments.masks)
-        return self.parts.start(state, first, first, masks, self._uniforms(state.seeds, 0))
+    def init(self) -> Held:
+        held, first = self.parts.init(), self._arranged(self.environments.begin())
+        return self.parts.start(held, first, first, self._arranged(self.environments.masks), self._uniforms(0))
+
+    def whole(self, held: Held) -> TrainState:
+        return self.packing.unpack_on_host(held.arrays)
+
+    def hold(self, state: TrainState) -> Held:
+        arrays = tuple(jnp.array(array) for array in self.packing.pack_on_host(state))
+        return Held(arrays=arrays, choice=self.driver.choice_of(state))
 
     def _arranged(self, of_environments: Any) -> Any:
         """Arrays with an entry for each environment, in the axes of the state."""
@@ -212,12 +252,12 @@ class HostedProgram:
         """The inverse: a copy with an entry for each environment."""
         return np.array(array)
 
-    def restore(self, state: TrainState, snapshot: Mapping[str, np.ndarray]) -> TrainState:
+    def restore(self, state: TrainState, snapshot: Mapping[str, np.ndarray]) -> Held:
         """The state with the environments where they were; an episode that cannot be brought back begins anew."""
         inputs = state.env.inputs
         lost = self.environments.restore(snapshot, self._in_a_row(inputs.obs))
         if not lost:
-            return state
+            return self.hold(state)
         names = ", ".join(str(seed) for seed in sorted({self.driver.run.seed + i // self.stride for i in lost}))
         message = (
             f"{self.driver.task.name} cannot be brought back to where it was; the episode of seed {names} begins anew"
@@ -232,44 +272,42 @@ class HostedProgram:
             if self.driver.task.masked_actions:
                 masks[i] = now[i]
         obs, initial_obs, score, length, masks = self._arranged((obs, initial_obs, score, length, masks))
-        inputs = inputs._replace(score=jnp.asarray(score))
-        env = state.env._replace(inputs=inputs, length=jnp.asarray(length))
-        uniforms = self._uniforms(state.seeds, int(state.step))
-        return self.parts.start(state._replace(env=env), obs, initial_obs, masks, uniforms)
+        env = state.env._replace(inputs=inputs._replace(score=score), length=length)
+        held = self.hold(state._replace(env=env))
+        return self.parts.start(held, obs, initial_obs, masks, self._uniforms(int(state.step)))
 
-    def advance(
-        self, state: TrainState, stop: int, paused: Callable[[], bool] = lambda: False
-    ) -> tuple[TrainState, Period | None]:
+    def advance(self, held: Held, stop: int, paused: Callable[[], bool] = lambda: False) -> tuple[Held, Period | None]:
         """Advance to `stop`, the end of a period. If `paused()`, return after one step at least, without a Period."""
-        for t in range(int(state.step), int(stop), self.stride):
-            state = self._step(state, t)
+        for t in range(int(self.whole(held).step), int(stop), self.stride):
+            held = self._step(held, t)
             if t + self.stride < stop and paused():
-                return state, None
+                return held, None
         # A run that was extended has a report within a period, and new sums since.
-        began = int(stop) - int(state.env.state.steps[0])
-        return self.parts.report(state, np.int32(self.timetable.times_of_learning(began, int(stop))))
+        began = int(stop) - int(self.whole(held).env.state.steps[0])
+        return self.parts.report(held, np.int32(self.timetable.times_of_learning(began, int(stop))))
 
-    def _step(self, state: TrainState, t: int) -> TrainState:
+    def _step(self, held: Held, t: int) -> Held:
         times, done = self.timetable, t + 1
-        outcome = self.environments.step(np.asarray(state.env.state.choice.action))
-        now, following = self._uniforms(state.seeds, t), self._uniforms(state.seeds, done)
-        state = self._part_of(t)(state, outcome, np.int32(t), now, following)
+        outcome = self.environments.step(np.asarray(held.choice))
+        following = self._uniforms(done)
+        held = self._part_of(t)(held, outcome, np.int32(t), self._uniforms(t), following)
         if times.starts_learning(done):
-            return self.parts.start_learning(state, np.int32(done), following)
+            return self.parts.start_learning(held, np.int32(done), following)
         if times.syncs and not times.collects(t) and times.syncs_after(done):
-            return self.parts.sync(state, np.int32(done), following)
-        return state
+            return self.parts.sync(held, np.int32(done), following)
+        return held
 
     def _part_of(self, t: int) -> Callable:
         if self.timetable.collects(t):
             return self.parts.collect
         return self.parts.learn if self.timetable.learns(t) else self.parts.observe
 
-    def _uniforms(self, seeds: Any, t: int) -> Uniforms:
+    def _uniforms(self, t: int) -> Uniforms:
         """Of step t."""
         size = self.timetable.block
         number = t // size
         if number not in self._blocks:
             self._blocks = {key: self._blocks[key] for key in self._blocks if key == number - 1}
-            self._blocks[number] = jax.tree.map(np.asarray, self.parts.draw(seeds, np.int32(t)))
-        return jax.tree.map(lambda numbers: numbers[t % size], self._blocks[number])
+            self._blocks[number] = Uniforms(*map(np.asarray, self.parts.draw(self._seeds, np.int32(t))))
+        block = self._blocks[number]
+        return Uniforms(run=block.run[t % size], meter=block.meter[t % size])

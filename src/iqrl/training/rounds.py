@@ -21,7 +21,7 @@ from iqrl.core.types import ContextInputs
 from iqrl.envs.episodes import Outcome
 from iqrl.settings import Run
 from iqrl.training.compiled import Step, Uniforms
-from iqrl.training.hosted import HostedDriver, HostedProgram, Part, Pending
+from iqrl.training.hosted import Held, HostedDriver, HostedProgram, Part, Pending
 from iqrl.training.states import Carry, EnvState, TrainState
 
 
@@ -94,6 +94,9 @@ class RoundDriver(HostedDriver):
             draw=Part(self.draw, (state.seeds, whole)),
             report=Part(self._report, (state, whole), donated=1),
         )
+
+    def choice_of(self, state: TrainState) -> Any:
+        return state.env.state.choice
 
     def embed(self, agent: Any, env: EnvState) -> EnvState:
         """Of the environments of a seed, or of one of them."""
@@ -179,26 +182,25 @@ class RoundProgram(HostedProgram):
     def _in_a_row(self, array: jax.Array) -> np.ndarray:
         return np.array(array).reshape(-1, *array.shape[2:])
 
-    def _step(self, state: TrainState, t: int) -> TrainState:
+    def _step(self, held: Held, t: int) -> Held:
         times, after = self.timetable, np.int32(t + self.stride)
-        choice = jax.device_get(state.env.state.choice)
+        choice = jax.device_get(held.choice)
         outcome = self._arranged(self.environments.step(choice.action.reshape(-1)))
-        now = self._uniforms(state.seeds, t)
-        following = self._uniforms(state.seeds, t + self.stride)
-        made = Round(t=np.int32(t), choice=choice, outcome=outcome, uniforms=now)
+        following = self._uniforms(t + self.stride)
+        made = Round(t=np.int32(t), choice=choice, outcome=outcome, uniforms=self._uniforms(t))
         for begin, end in times.parts_of(t, t + self.stride):
             part = self.parts.collect if times.collects(begin) else self.parts.learn
-            state = part(state, made, np.int32(begin - t), np.int32(end - t), following)
+            held = part(held, made, np.int32(begin - t), np.int32(end - t), following)
             if times.starts_learning(end):
-                state = self.parts.start_learning(state, after, following)
+                held = self.parts.start_learning(held, after, following)
             elif times.syncs and not times.collects(begin) and times.syncs_after(end):
-                state = self.parts.sync(state, after, following)
-        return state
+                held = self.parts.sync(held, after, following)
+        return held
 
-    def _uniforms(self, seeds: Any, t: int) -> Uniforms:
+    def _uniforms(self, t: int) -> Uniforms:
         """Of the round that begins with step t."""
         if t not in self._rounds:
-            each = [super(RoundProgram, self)._uniforms(seeds, t + i) for i in range(self.stride)]
+            each = [super(RoundProgram, self)._uniforms(t + i) for i in range(self.stride)]
             self._rounds = {at: self._rounds[at] for at in self._rounds if at == t - self.stride}
             self._rounds[t] = jax.tree.map(lambda *rows: np.stack(rows), *each)
         return self._rounds[t]
