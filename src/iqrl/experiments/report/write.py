@@ -108,16 +108,16 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
         f"{DETAILS}, with 95% bootstrap intervals; {NO_SPREAD}: all seeds agree, which is not certainty. "
         f"{scale_legend(tasks)}".strip(),
         markdown(detail_table(summaries)),
-        *_markdown_margins(study, summaries),
+        *markdown_margins(study, summaries),
         *_markdown_comparisons(compare(study) if comparisons is None else comparisons),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _markdown_margins(study: StudyResults, summaries: Sequence[RunSummary]) -> list[str]:
+def markdown_margins(study: StudyResults, summaries: Sequence[RunSummary]) -> list[str]:
     sentences, tables = margin_tables(study, summaries)
     items = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-    return [items, *[part for table in tables for part in _titled(table)]]
+    return [items, *[part for table in tables for part in titled(table)]]
 
 
 def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
@@ -126,10 +126,10 @@ def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
     tables = [*improvement_tables(comparisons), standing_table(comparisons)]
     tables += [cell_table(one) for one in comparisons if one.cells]
     sentences = [escape_markdown(line) for line in [*headlines(comparisons), *notes(comparisons)]]
-    return [f"### {QUESTION}", *sentences, *[part for table in tables for part in _titled(table) if table.sections]]
+    return [f"### {QUESTION}", *sentences, *[part for table in tables for part in titled(table) if table.sections]]
 
 
-def _titled(table: Table) -> list[str]:
+def titled(table: Table) -> list[str]:
     caption = [f"{escape_markdown(table.caption)}."] if table.caption else []
     return [f"#### {escape_markdown(table.title)}", *caption, markdown(table)]
 
