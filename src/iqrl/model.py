@@ -29,7 +29,7 @@ from iqrl.errors import BadInput
 from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, changed, resolve
 from iqrl.methods.registry import METHODS
-from iqrl.plugins import name_of, trust
+from iqrl.plugins import in_a_sentence, name_of, trust
 from iqrl.settings import Run
 from iqrl.tracking import Tracker
 from iqrl.training.evaluation import evaluate
@@ -201,11 +201,18 @@ class Model:
     def _predict_raw(self, observation: Any, masks: Any, seen: Any, acted: Any) -> np.ndarray:
         """For an environment whose spaces were brought to another form."""
         one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
-        rows = np.stack([encode_observation(seen, obs) for obs in ([observation] if one else observation)])
+        rows = self._encoded(seen, [observation] if one else observation)
         if masks is not None:
             masks = _masks_in_rows(acted, [masks] if one else masks, len(rows))
         actions = [decode_action(acted, number) for number in self._first_agent.predict(rows, action_masks=masks)]
         return np.asarray(actions[0] if one else actions)
+
+    def _encoded(self, space: Any, observations: Any) -> np.ndarray:
+        image = self.result.task.image
+        try:
+            return np.stack([encode_observation(space, obs, image) for obs in observations])
+        except Exception as error:
+            raise BadInput(f"the observation is none of {space}: {in_a_sentence(error)}.") from error
 
     @property
     def _first_agent(self) -> TrainedAgent:

@@ -105,7 +105,7 @@ def _registered_task(name: str, given: Any) -> Task:
         gymnasium.registry.setdefault(identifier, spec)  # a process of its own may not have it
         return gymnasium.make(name, **keywords)
 
-    return gymnasium_task(name, make, given.frame_stack)
+    return gymnasium_task(name, make, given.frame_stack, given.flatten_observations)
 
 
 def _own_task(name: str, found: Any) -> TaskEntry:
@@ -114,19 +114,19 @@ def _own_task(name: str, found: Any) -> TaskEntry:
         return TaskEntry(lambda given: check_task(name, found))
     if isinstance(found, TaskEntry):
         own = tuple(dict.fromkeys((*check_groups(name, found.settings), *HOSTED)))
-        return TaskEntry(lambda given: _make_own(name, lambda: found.make(given), given.frame_stack), own)
+        return TaskEntry(lambda given: _make_own(name, lambda: found.make(given), given), own)
     if callable(found):
-        return TaskEntry(lambda given: _make_own(name, _call(found, given), given.frame_stack), HOSTED)
+        return TaskEntry(lambda given: _make_own(name, _call(found, given), given), HOSTED)
     raise BadInput(
         f"{name} is {type(found).__name__}, not an iqrl.Task, an iqrl.TaskEntry, a gymnasium.Env class, or a function "
         f"that makes one of these."
     )
 
 
-def _make_own(name: str, make: Callable[[], Any], frame_stack: int) -> Task:
+def _make_own(name: str, make: Callable[[], Any], given: Any) -> Task:
     task = make_environment(name, make)
     if isinstance(task, gymnasium.Env):
-        return gymnasium_task(name, make, frame_stack)
+        return gymnasium_task(name, make, given.frame_stack, given.flatten_observations)
     return check_task(name, task)
 
 
