@@ -54,13 +54,13 @@ class Model:
         if "steps" in settings:
             raise BadInput("steps is the argument of learn; leave it out.")
         self._given = {"seed": seed, "seeds": seeds} | settings
-        self._env, self._preset = env, preset
+        self._env = resolve(env, self.method, preset, **self._given).task  # says at once what is wrong
+        self._preset = preset
         self._session: Session | None = None
         self._result: Result | None = None
         self._step_of_result = 0
         self.changes: list[Change] = []
         """of settings, by `set`: the step, and each setting's old and new value"""
-        resolve(env, self.method, preset, **self._given)  # says at once what is wrong
 
     @staticmethod
     def of(session: Session) -> Model:

@@ -92,6 +92,8 @@ def find_task(name: str) -> TaskEntry:
         return TaskEntry(lambda given: atari_task(name, given), (GameSettings, VectorSettings))
     if _is_registered(name):
         return TaskEntry(lambda given: _registered_task(name, given), HOSTED)
+    if name.endswith(".py"):
+        raise BadInput(f"{name} is a file; name the environment in it, too, such as {name}:MyEnv.")
     if ":" not in name:
         raise unknown("task", name, TASKS, also=_registered())
     return _own_task(name, load_attribute(name))
@@ -165,7 +167,8 @@ def _is_registered(name: str) -> bool:
 OTHER_TASKS = {
     "ALE/Pong-v5, …": "an Atari game with the settings of the paper; needs the extra atari",
     "LunarLander-v3, …": "any Gymnasium environment with discrete actions; package:Name-v0 imports the package first",
-    "my_module:MyEnv": "your own: a gymnasium.Env class, an iqrl.Task, an iqrl.TaskEntry, or a function that makes one",
+    "my_module:MyEnv": "your own, also by its file, my_file.py:MyEnv: a gymnasium.Env class, an iqrl.Task, an "
+    "iqrl.TaskEntry, or a function that makes one",
 }
 """names of tasks that are not in `TASKS`"""
 
