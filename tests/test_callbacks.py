@@ -186,6 +186,9 @@ def test_what_is_not_a_number_is_not_tracked():
         (lambda model: model.learn(10, tracker="tensorbord"), "unknown tracker 'tensorbord'; did you mean tensorboard"),
         (lambda model: Evaluate(every=0), "every must be a whole number of at least 1, got 0"),
         (lambda model: SaveEvery(1.5, "a"), "steps must be a whole number of at least 1, got 1.5"),
+        (lambda model: StopAt("475"), "value must be a number, got '475'"),
+        (lambda model: StopAt(475, by="eval"), "by must be evaluation or training, got 'eval'"),
+        (lambda model: StopWithoutProgress(3, by="eval"), "by must be evaluation or training, got 'eval'"),
         (lambda model: model.add_evaluation(np.zeros((2, 1))), "evaluations are kept of a model that learns"),
     ],
 )

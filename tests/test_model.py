@@ -68,6 +68,8 @@ def test_it_predicts_what_the_agent_of_the_first_seed_does(model):
     np.testing.assert_array_equal(actions, model.agents[0].predict(obs))
     assert state == "kept"
     assert model.predict(obs[0])[0] == actions[0]
+    with pytest.raises(BadInput, match="an observation has numbers of shape"):
+        model.predict("left")
 
 
 def test_a_callback_sees_each_period_and_stops():
@@ -75,7 +77,7 @@ def test_a_callback_sees_each_period_and_stops():
 
     def callback(model, progress):
         seen.append((progress.step, len(model.result.steps)))
-        return len(seen) < 3
+        return np.bool_(len(seen) < 3)  # as a comparison of arrays gives it
 
     model = iqrl.LocalQ("CartPole-v1", period=50, **SMALL).learn(1000, callback)
     assert seen == [(50, 1), (100, 2), (150, 3)]
@@ -119,7 +121,7 @@ def test_a_model_saved_whole_goes_on_learning_bit_for_bit(tmp_path, method, sett
     assert loaded.learn(200).metrics.equals(model.learn(200).metrics)
 
 
-def test_a_model_acts_where_its_environment_is_not(tmp_path):
+def test_a_model_acts_where_its_environment_is_not(tmp_path, monkeypatch):
     model = iqrl.LocalQ(Corner, **SMALL).learn(400)
     path = model.save(tmp_path / "agent.iqrl")
     obs = [[0.5, 0.5], [-0.5, 0.2]]
@@ -128,6 +130,12 @@ def test_a_model_acts_where_its_environment_is_not(tmp_path):
     assert done.stdout.strip() == str(model.predict(np.array(obs))[0].tolist()), done.stderr
     again = iqrl.load(path, env=Corner)
     np.testing.assert_array_equal(again.evaluate(2), model.evaluate(2))
+    monkeypatch.setattr("iqrl.plugins._trusted", set())
+    np.testing.assert_array_equal(iqrl.load(path).evaluate(2), model.evaluate(2))  # this installation made it
+    monkeypatch.setattr("iqrl.plugins._trusted", set())
+    monkeypatch.setattr("iqrl.plugins.source_of", lambda name: "edited")
+    with pytest.raises(BadInput, match="was not imported; if you know the module"):
+        iqrl.load(path).evaluate(2)
 
 
 def test_without_its_environment_it_cannot_be_evaluated(tmp_path, monkeypatch):

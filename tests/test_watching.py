@@ -93,8 +93,8 @@ def test_the_terminal():
     film, waits, written = make_film([episode(4)]), [], io.StringIO()
     play_in_terminal(film, written, 40, 12, waits.append)
     assert waits == [1 / 25] * len(film.frames)
-    assert film.captions[0] == ["iq N=100: step 0, return 0; Q: left 1 [right 2]"]
-    assert "iq N=100: step 3, return 3, over; Q: lef" in written.getvalue()
+    assert film.captions[0] == ["iq, N=100: step 0, return 0; Q: left 1 [right 2]"]
+    assert "iq, N=100: step 3, return 3, over; Q: le" in written.getvalue()
     lines = in_characters(Image.new("RGB", (40, 20), (1, 2, 3)), 20, 12).splitlines()
     assert len(lines) == 5
     assert lines[0] == "\x1b[38;2;1;2;3;48;2;1;2;3m▀" * 20 + "\x1b[0m"

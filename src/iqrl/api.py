@@ -18,6 +18,7 @@ from iqrl.tracking import Tracker
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Display, Progress, driver_of, train_run
 from iqrl.training.loop import load as load_run
+from iqrl.training.model_file import SUFFIX
 from iqrl.training.results import Result
 from iqrl.training.run_directory import RunStore
 
@@ -102,7 +103,7 @@ def load(path: str | Path, env: Named | None = None) -> Result | Model:
 
     `env`: for a model, its environment, where it is to be evaluated or to go on learning and cannot be found by name.
     """
-    return load_model(path, env) if Path(path).is_file() or Path(path).suffix == ".iqrl" else load_run(path)
+    return load_model(path, env) if Path(path).is_file() or Path(path).suffix == SUFFIX else load_run(path)
 
 
 def resume(

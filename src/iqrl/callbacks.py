@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -88,6 +88,11 @@ class StopAt:
     value: float
     by: Judge | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float | np.number):
+            raise BadInput(f"value must be a number, got {shown(self.value)}.")
+        _check_judge(self.by)
+
     def __call__(self, model: Model, progress: Progress) -> str | None:
         means = _means(self.by, model, progress)
         if not len(means) or means[-1] < self.value:
@@ -104,6 +109,7 @@ class StopWithoutProgress:
 
     def __post_init__(self) -> None:
         _check_whole("periods", self.periods)
+        _check_judge(self.by)
 
     def __call__(self, model: Model, progress: Progress) -> str | None:
         means = _means(self.by, model, progress)
@@ -250,14 +256,17 @@ def _follow(callbacks: list[Callback], model_of: Callable[[Session], Model]) -> 
 
     def follow(session: Session, progress: Progress) -> str:
         model = model_of(session)
-        answers = [each(model, progress) for each in settled]
-        return next((_reason(answer) for answer in answers if _reason(answer)), "")
+        reasons = [_reason(each(model, progress)) for each in settled]
+        return next(filter(None, reasons), "")
 
     return follow
 
 
-def _reason(answer: bool | str | None) -> str:
-    return "a callback asked for it" if answer is False else answer if isinstance(answer, str) else ""
+def _reason(answer: Any) -> str:
+    """Why a callback stops the training; empty where it does not."""
+    if isinstance(answer, bool | np.bool_) and not answer:
+        return "a callback asked for it"
+    return answer if isinstance(answer, str) else ""
 
 
 def _tracker_of(kind: str, run: Run, store: RunStore | None) -> Any:
@@ -270,6 +279,11 @@ def _tracker_of(kind: str, run: Run, store: RunStore | None) -> Any:
 def _due(every: int, progress: Progress) -> bool:
     """Whether a multiple of `every` lies in this period."""
     return progress.step // every > progress.began // every
+
+
+def _check_judge(by: Any) -> None:
+    if by not in (None, *get_args(Judge)):
+        raise BadInput(f"by must be evaluation or training, got {shown(by)}.")
 
 
 def _check_whole(name: str, value: Any) -> None:

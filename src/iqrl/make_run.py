@@ -298,7 +298,7 @@ def _refuse_unmeasured(given: Mapping[str, Any]) -> None:
 def _refuse_imageless(task: Task, given: Mapping[str, Any]) -> None:
     if "padding" in given and task.image is None:
         raise BadInput(f"padding is a setting of convolutions, and {task.name} has no images.")
-    for name in ("frame_stack", "n_envs", "env_processes"):
+    for name in ("frame_stack", "flatten_observations", "n_envs", "env_processes"):
         if name in given and task.external is None:
             raise BadInput(f"{name} is a setting of Gymnasium's environments; it does not apply to {task.name}.")
 

@@ -29,7 +29,7 @@ from iqrl.errors import BadInput
 from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, changed, resolve
 from iqrl.methods.registry import METHODS
-from iqrl.plugins import name_of, trust
+from iqrl.plugins import in_a_sentence, name_of, trust
 from iqrl.settings import Run
 from iqrl.tracking import Tracker
 from iqrl.training.evaluation import evaluate
@@ -47,6 +47,12 @@ class Model:
     """
 
     method: ClassVar[str]
+    _session: Session | None = None
+    """what learns; none before the first `learn`, and in a model that was loaded to act"""
+    _result: Result | None = None
+    _step_of_result: int = 0
+    _acting: tuple[Result, TrainedAgent] | None = None
+    """the agent that predicts, and of which result it is"""
 
     def __init__(
         self, env: Named, *, preset: str | None = None, seed: int = 0, seeds: int = 1, **settings: Any
@@ -54,13 +60,10 @@ class Model:
         if "steps" in settings:
             raise BadInput("steps is the argument of learn; leave it out.")
         self._given = {"seed": seed, "seeds": seeds} | settings
-        self._env, self._preset = env, preset
-        self._session: Session | None = None
-        self._result: Result | None = None
-        self._step_of_result = 0
+        self._env = resolve(env, self.method, preset, **self._given).task  # says at once what is wrong
+        self._preset = preset
         self.changes: list[Change] = []
         """of settings, by `set`: the step, and each setting's old and new value"""
-        resolve(env, self.method, preset, **self._given)  # says at once what is wrong
 
     @staticmethod
     def of(session: Session) -> Model:
@@ -94,8 +97,9 @@ class Model:
         learned until then is kept.
         """
         refuse_misfits(callback, tracker)
-        session = self._session or self._begin(total_timesteps)
-        goal = session.step + _positive(total_timesteps)
+        steps = _positive(total_timesteps)
+        session = self._session or self._begin(steps)
+        goal = session.step + steps
         following = followed(session.driver.run, lambda session: self, callback, tracker)
         with show_progress(self.method, progress_bar) as display, following as follow:
             session.train_to(goal, display, follow)
@@ -107,9 +111,8 @@ class Model:
         What the agent consists of, such as `hidden` and `buffer_size`, is refused.
         """
         session = self._session
-        if session is None and self._result is not None:
-            raise BadInput("this model was saved to act; save it with learning=True to go on learning.")
         if session is None:
+            self._refuse_if_saved_to_act()
             resolve(self._env, self.method, self._preset, **(self._given | settings))
             self._given |= settings
             return self
@@ -126,10 +129,13 @@ class Model:
         """Why a callback ended the last `learn`; empty where none did."""
         return "" if self._session is None else self._session.stopped
 
-    def _begin(self, total: int) -> Session:
+    def _refuse_if_saved_to_act(self) -> None:
         if self._result is not None:
             raise BadInput("this model was saved to act; save it with learning=True to go on learning.")
-        run = resolve(self._env, self.method, self._preset, **self._given, steps=_positive(total))
+
+    def _begin(self, steps: int) -> Session:
+        self._refuse_if_saved_to_act()
+        run = resolve(self._env, self.method, self._preset, **self._given, steps=steps)
         self._session = Session(driver_of(run))
         return self._session
 
@@ -201,18 +207,25 @@ class Model:
     def _predict_raw(self, observation: Any, masks: Any, seen: Any, acted: Any) -> np.ndarray:
         """For an environment whose spaces were brought to another form."""
         one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
-        rows = np.stack([encode_observation(seen, obs) for obs in ([observation] if one else observation)])
+        rows = self._encoded(seen, [observation] if one else observation)
         if masks is not None:
             masks = _masks_in_rows(acted, [masks] if one else masks, len(rows))
         actions = [decode_action(acted, number) for number in self._first_agent.predict(rows, action_masks=masks)]
         return np.asarray(actions[0] if one else actions)
 
+    def _encoded(self, space: Any, observations: Any) -> np.ndarray:
+        image = self.result.task.image
+        try:
+            return np.stack([encode_observation(space, obs, image) for obs in observations])
+        except Exception as error:
+            raise BadInput(f"the observation is none of {space}: {in_a_sentence(error)}.") from error
+
     @property
     def _first_agent(self) -> TrainedAgent:
         result = self.result
-        if getattr(self, "_agent_of", None) is not result:
-            self._agent_of, self._agent = result, result.agents[0]
-        return self._agent
+        if self._acting is None or self._acting[0] is not result:
+            self._acting = result, result.agents[0]
+        return self._acting[1]
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> np.ndarray:
         """[seeds, episodes]: returns of greedy episodes, in an environment of their own."""
@@ -320,6 +333,5 @@ def _empty(run: Run) -> Model:
     """A model of the class of a run's method."""
     kind = MODELS.get(run.method) or type("Model", (Model,), {"method": run.method})
     model = kind.__new__(kind)
-    model._given, model._env, model._preset, model.changes = {}, run.task, None, []
-    model._result, model._session, model._step_of_result = None, None, 0
+    model._env, model.changes = run.task, []
     return model

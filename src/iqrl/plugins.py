@@ -38,13 +38,13 @@ _held: dict[str, Any] = {}
 
 
 def name_of(given: Any) -> str:
-    """A name as it is; of a class or function of the user's own, `module:attribute`.
+    """A name as it is, `file.py:attribute` as that of a module; of a class or function, `module:attribute`.
 
     A function inside another, a lambda and a partial cannot be found by a name; they are kept, as long as this process
     lasts, under a name of the form `object:what_1`.
     """
     if isinstance(given, str):
-        return given
+        return module_form(given)
     module, attribute = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
     if module and attribute and attribute.isidentifier() and not isinstance(given, Held):
         return f"{module}:{attribute}"
@@ -69,10 +69,8 @@ def hold(given: Any) -> str:
 
 
 def name_of_network(given: Any) -> str:
-    """The same for a network, which may also be an object that is not callable, or `file.py:name`."""
-    if isinstance(given, str):
-        return module_form(given)
-    return name_of(given) if callable(given) else hold(given)
+    """The same for a network, which may also be an object that is not callable."""
+    return name_of(given) if callable(given) or isinstance(given, str) else hold(given)
 
 
 def module_form(name: str) -> str:
@@ -122,7 +120,7 @@ _trusted: set[str] = set()
 
 def trust(modules: Iterable[str]) -> None:
     """From now on these may be imported: modules, or names of the form module:attribute."""
-    _trusted.update(each.partition(":")[0] for each in modules)
+    _trusted.update(module_form(each).partition(":")[0] for each in modules)
 
 
 def is_trusted(name: str) -> bool:
@@ -173,6 +171,7 @@ def _key() -> bytes:
 
 def load_attribute(name: str) -> Any:
     """The attribute of a module found from the current directory or the installed packages."""
+    name = module_form(name)
     if name.startswith(f"{HELD}:"):
         if name not in _held:
             raise BadInput(f"{name} was an object of the process that made it; give a class or function by its name.")
@@ -187,7 +186,7 @@ def load_module(name: str) -> ModuleType:
     """The module of `module:attribute`, if it is trusted."""
     module_name, _, attribute = name.partition(":")
     if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
-        raise BadInput(f"{name!r} is not a name of the form module:attribute.")
+        raise BadInput(f"{name!r} is not a name of the form module:attribute or file.py:attribute.")
     if module_name.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
         raise BadInput(f"{module_name!r} is a module of Python itself, and has no tasks, methods or networks.")
     if not is_trusted(name):
@@ -198,7 +197,7 @@ def load_module(name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise BadInput(
-            f"cannot import {module_name!r} for {name!r}: {error}; run from the folder that holds it."
+            f"cannot import {module_name!r} for {name!r}: {error}; install it, or run from the folder that holds it."
         ) from error
     except (Exception, SystemExit) as error:
         raise BadInput(f"importing {module_name!r} failed with {in_a_sentence(error)}.") from error

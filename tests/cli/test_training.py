@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import iqrl
+from iqrl.training.model_file import write_model
 from iqrl.training.run_directory import RunStore
 
 SMALL = ["--steps", "1000", "--period", "250", "--seeds", "2", "--learning-starts", "200"]
@@ -240,6 +241,41 @@ def test_plot_draws_a_curve_per_run(run, trained):
     code, _, err = run("plot", trained, "--out", "a.bmp")
     assert code == 2
     assert "end the name in .png, .svg, .pdf" in err
+
+
+def test_plot_and_explain_take_the_file_of_a_model(run, refused, trained):
+    file = write_model(Path("agent.iqrl"), iqrl.load(trained), None, [])
+    assert run("plot", file, trained, "--out", "a.svg").code == 0
+    code, out, _ = run("explain", file)
+    assert code == 0
+    assert "dqn on CartPole-v0, N=100, 2 seeds, 1,000 steps; finished" in out
+    assert Path("agent.explain.md").read_text() == out
+    assert Path("agent.explain.svg").exists()
+    assert "agent.iqrl is a file; a run is a directory" in refused("resume", file)
+    assert "there is no file none.iqrl" in refused("explain", "none.iqrl")
+    file.write_bytes(file.read_bytes()[:-9])
+    assert "agent.iqrl is damaged" in refused("plot", file)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["FrozenLake-v1", "--env-kwargs", '{"map": "8x8"}'],
+        ["--env-kwargs", '{"map": "8x8"}', "FrozenLake-v1"],
+        ["FrozenLake-v1", '--env-kwargs={"map": "8x8"}'],
+    ],
+)
+def test_arguments_of_the_environment_are_given_as_json(refused, arguments):
+    assert "unexpected keyword argument 'map'" in refused("train", *arguments)
+
+
+def test_an_environment_is_named_by_its_file_too(refused, monkeypatch):
+    source = "import gymnasium\n\n\ndef make():\n    return gymnasium.make('Pendulum-v1')\n"
+    Path("task_in_a_file.py").write_text(source)
+    assert "task_in_a_file:make has actions Box" in refused("train", "./task_in_a_file.py:make")
+    assert "module 'task_in_a_file' has no 'Nope'" in refused("tune", "task_in_a_file.py:Nope")
+    assert "task_in_a_file.py is a file; name the environment in it" in refused("train", "task_in_a_file.py")
+    monkeypatch.delitem(sys.modules, "task_in_a_file")
 
 
 def test_demo_compares_methods_without_replay_and_dqn_with_a_large_buffer(run, trained, monkeypatch):

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from untrained_runs import untrained
 
 import iqrl
+from iqrl.core.encoders import Image
 from iqrl.envs.episodes import Environments
 from iqrl.envs.external import make_environment, task_of_environment
 from iqrl.envs.random_policy import random_inputs
@@ -267,7 +268,7 @@ def test_an_environment_can_be_named_in_several_ways(monkeypatch):
 def test_grey_pictures_are_seen_in_stacks():
     task = make_task(iqrl.resolve(f"{HERE}:Grey", "dqn", frame_stack=3))
     result = untrained("dqn", task, seeds=1, buffer_size=50, hidden=(8,))
-    assert result.task.image == (12, 12, 1, 3, 255.0)
+    assert result.task.image == Image(12, 12, 1, 3, 255.0)
     env = result.task.external(0)
     env.reset(seed=0)
     seen = env.step(1)[0]

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from iqrl.cli.flags import add_json, add_run, add_runs, decimal, file_path, whole
+from iqrl.cli.flags import RUN_OR_FILE, add_json, add_run, add_runs, decimal, file_path, whole
 from iqrl.cli.output import make_directory, text_stream, write_text
 from iqrl.errors import BadInput
 
@@ -79,7 +79,7 @@ def _matrix_training(options: argparse.Namespace) -> dict[str, int]:
 def add_explain(commands: Any) -> None:
     parser = commands.add_parser("explain", help="what became of a run, what went with it, and what to try")
     parser.set_defaults(command=explain)
-    add_run(parser)
+    add_run(parser, RUN_OR_FILE)
     parser.add_argument(
         "--drop",
         type=decimal,
@@ -87,7 +87,9 @@ def add_explain(commands: Any) -> None:
         help="a fall is a loss of this share of the range of returns (default: 0.25)",
     )
     parser.add_argument(
-        "--out", type=file_path, help="the page to write, with its picture beside it (default: explain.md in RUN)"
+        "--out",
+        type=file_path,
+        help="the page to write, with its picture beside it (default: explain.md in RUN, or beside a file)",
     )
     add_json(parser, "what was found")
 
@@ -96,11 +98,12 @@ def explain(options: argparse.Namespace) -> None:
     from iqrl.diagnostics.explain.diagnosis import diagnose
     from iqrl.diagnostics.explain.page import as_data, write_page
     from iqrl.diagnostics.explain.picture import draw_falls
-    from iqrl.training.run_directory import RunStore
+    from iqrl.training.model_file import curves_of
 
-    store = RunStore.open(options.run)
-    diagnosis = diagnose(store.run, store.curves(), options.drop, bool(store.stopped))
-    path = options.out or store.path / "explain.md"
+    run, metrics, stopped = curves_of(options.run)
+    diagnosis = diagnose(run, metrics, options.drop, bool(stopped))
+    beside = options.run / "explain.md" if options.run.is_dir() else options.run.with_suffix(".explain.md")
+    path = options.out or beside
     picture = path.with_suffix(".svg")
     page = write_page(diagnosis, picture.name)
     write_text(path, page)
@@ -108,7 +111,7 @@ def explain(options: argparse.Namespace) -> None:
         write_text(picture, draw_falls(diagnosis))
     print(page, end="", file=text_stream(options))
     if options.json:
-        print(json.dumps({"run": str(store.path), "page": str(path)} | as_data(diagnosis)))
+        print(json.dumps({"run": str(options.run), "page": str(path)} | as_data(diagnosis)))
 
 
 def add_cost(commands: Any) -> None:

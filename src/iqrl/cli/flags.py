@@ -39,13 +39,17 @@ def decimal(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{shorten(text, 60)!r} is not a number") from None
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=file_path, metavar="RUN", help="directory of the run")
+RUN_OR_FILE = "directory of a run, or file of a model"
+RUNS_OR_FILES = "directories of runs, or files of models"
+
+
+def add_run(parser: argparse.ArgumentParser, what: str = "directory of the run") -> None:
+    parser.add_argument("run", type=file_path, metavar="RUN", help=what)
     add_trust(parser)
 
 
-def add_runs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", type=file_path, nargs="+", metavar="RUN", help="directories of runs")
+def add_runs(parser: argparse.ArgumentParser, what: str = "directories of runs") -> None:
+    parser.add_argument("runs", type=file_path, nargs="+", metavar="RUN", help=what)
     add_trust(parser)
 
 

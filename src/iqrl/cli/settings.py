@@ -83,8 +83,9 @@ def flags_of_train(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
     from iqrl.make_run import groups_for
 
     named = _select(read_file(options.config).settings, "task", "method") if options.config else {}
-    # The value of a flag that is not known yet may stand where the task is looked for.
-    own_tasks = [name for name in (options.task, *rest, named.get("task")) if name is not None and ":" in name]
+    # The value of a flag that is not known yet, such as JSON, may stand where the task is looked for.
+    words = [word for word in (options.task, *rest, named.get("task")) if word is not None]
+    own_tasks = [word for word in words if ":" in word and not word.startswith(("-", "{"))]
     method = options.method or named.get("method")
     trust(name for name in (*own_tasks[:1], method or "") if ":" in name)
     return Flags(groups_for(own_tasks[0] if own_tasks else None, method))

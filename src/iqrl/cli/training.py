@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iqrl.cli.flags import (
+    RUN_OR_FILE,
+    RUNS_OR_FILES,
     add_cores,
     add_device,
     add_devices,
     add_json,
     add_run,
     add_runs,
-    add_trust,
     decimal,
     file_path,
     whole,
@@ -150,7 +151,7 @@ def add_evaluate(commands: Any) -> None:
         "evaluate", help="returns of the trained policy, in Gymnasium's own environment where there is one"
     )
     parser.set_defaults(command=evaluate)
-    add_run(parser)
+    add_run(parser, RUN_OR_FILE)
     parser.add_argument("--episodes", type=whole, default=10, help="episodes per trained seed (default: 10)")
     parser.add_argument("--seed", type=whole, default=0, help="seed of the first episode (default: 0)")
     parser.add_argument(
@@ -182,11 +183,10 @@ def evaluate(options: argparse.Namespace) -> None:
 def add_export(commands: Any) -> None:
     parser = commands.add_parser("export", help="write an agent to a file that needs no JAX: NumPy source or ONNX")
     parser.set_defaults(command=export)
-    parser.add_argument("run", type=file_path, metavar="RUN", help="directory of a run, or file of a model")
+    add_run(parser, RUN_OR_FILE)
     parser.add_argument("--to", default="numpy", metavar="numpy|onnx", help="what to write (default: numpy)")
     parser.add_argument("--out", type=file_path, help="the file (default: agent.py or agent.onnx)")
     parser.add_argument("--seed", type=whole, help="whose agent of the run's seeds (default: that of the first)")
-    add_trust(parser)
 
 
 def export(options: argparse.Namespace) -> None:
@@ -203,7 +203,7 @@ def export(options: argparse.Namespace) -> None:
 def add_plot(commands: Any) -> None:
     parser = commands.add_parser("plot", help="draw learning curves: mean and band per method")
     parser.set_defaults(command=plot)
-    add_runs(parser)
+    add_runs(parser, RUNS_OR_FILES)
     parser.add_argument(
         "--out", type=file_path, default=Path("curves.png"), help="PNG, SVG or PDF (default: curves.png)"
     )
@@ -216,10 +216,10 @@ def add_plot(commands: Any) -> None:
 def plot(options: argparse.Namespace) -> None:
     from iqrl.experiments.report.figures.curves import plot_curves
     from iqrl.statistics.curves import steps_and_returns
-    from iqrl.training.run_directory import RunStore
+    from iqrl.training.model_file import curves_of
 
-    stores = [RunStore.open(path) for path in options.runs]
-    curves = [(store.run, *steps_and_returns(store.curves())) for store in stores]
+    found = [curves_of(path) for path in options.runs]
+    curves = [(run, *steps_and_returns(metrics)) for run, metrics, _ in found]
     print(plot_curves(curves, options.out, spread=options.band))
 
 

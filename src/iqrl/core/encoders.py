@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from iqrl.core.layers import KernelInitialiser, glorot_kernel, layer_norm
 from iqrl.errors import BadInput
@@ -35,11 +36,18 @@ class Image(NamedTuple):
     stack: int = 1
     highest: float = 255.0
     """the value that becomes 1"""
+    vector: int = 0
+    """numbers that are no pixels, such as the speed of a robot beside its camera; they follow each frame"""
 
     @property
     def frame(self) -> int:
-        """Numbers in a frame."""
+        """Pixels of a frame."""
         return self.height * self.width * self.channels
+
+    @property
+    def is_pixel(self) -> np.ndarray:
+        """[numbers in an observation] of booleans."""
+        return np.tile(np.arange(self.frame + self.vector) < self.frame, self.stack)
 
 
 class Encoder(NamedTuple):
@@ -85,7 +93,19 @@ def convolutional(
             features = activation(layer_norm(sums, axis=None) if normalise else sums)
         return features.reshape(-1)
 
-    return Encoder(init, apply, math.prod(last))
+    return beside_vector(Encoder(init, apply, math.prod(last)), image)
+
+
+def beside_vector(features: Encoder, image: Image) -> Encoder:
+    """The features of the image, then the vector that comes with it, if one does."""
+    if not image.vector:
+        return features
+
+    def apply(params: Any, obs: jax.Array) -> jax.Array:
+        vector = obs.reshape(image.stack, -1)[:, image.frame :]
+        return jnp.concatenate([features.apply(params, obs), vector.reshape(-1)])
+
+    return Encoder(features.init, apply, features.size + image.stack * image.vector)
 
 
 def random_encoder(features: Encoder, size: int = 50) -> Encoder:
@@ -104,7 +124,8 @@ def random_encoder(features: Encoder, size: int = 50) -> Encoder:
 
 def picture(obs: jax.Array, image: Image) -> jax.Array:
     """[height, width, channels of all frames], in [0, 1]."""
-    frames = obs.reshape(image.stack, image.height, image.width, image.channels)
+    pixels = obs.reshape(image.stack, -1)[:, : image.frame] if image.vector else obs
+    frames = pixels.reshape(image.stack, image.height, image.width, image.channels)
     together = jnp.moveaxis(frames, 0, 2).reshape(image.height, image.width, -1)
     return together.astype(jnp.float32) / image.highest
 

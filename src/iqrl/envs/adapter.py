@@ -30,7 +30,7 @@ class TaskEnvironment(gymnasium.Env):
 
     def _space(self) -> gymnasium.Space:
         shape = self.task.observation_shape
-        if self.task.image:
+        if self.task.image and not self.task.image.vector:
             return Box(0, int(self.task.image.highest), shape, np.uint8)
         low, high = (np.asarray(bound, np.float32) for bound in (self.task.low, self.task.high))
         return Box(low, high, dtype=np.float32)

@@ -77,7 +77,8 @@ class Task(NamedTuple):
     network: tuple[tuple[str, Any], ...] = ()
     """settings of the network that its images ask for, which go before those of a method"""
     image: Image | None = None
-    """what an observation is made of, if it is an image; `observe` then gives bytes [height, width, channels]"""
+    """what an observation is made of, if it is an image; `observe` then gives bytes [height, width, channels], or where
+    a vector comes with the image, floats in a row: the pixels, then the vector"""
     layers: Layers = ()
     """the convolutions that its network has"""
     external: Callable[[int], Env] | None = None
@@ -95,6 +96,11 @@ class Task(NamedTuple):
         return len(self.low)
 
     @property
+    def obs_dtype(self) -> type[np.uint8] | type[np.float32]:
+        """Bytes of images; a vector beside them, or alone, has floats."""
+        return np.uint8 if self.image and not self.image.vector else np.float32
+
+    @property
     def masked_actions(self) -> int:
         """How many actions a mask is about; 0: there are no masks."""
         return self.actions if self.action_mask or self.external_mask else 0
@@ -110,7 +116,8 @@ class Task(NamedTuple):
     def observation_shape(self) -> tuple[int, ...]:
         if self.image is None:
             return (len(self.low),)
-        frame = (self.image.height, self.image.width, self.image.channels)
+        frame: tuple[int, ...] = (self.image.height, self.image.width, self.image.channels)
+        frame = (self.image.frame + self.image.vector,) if self.image.vector else frame
         return frame if self.image.stack == 1 else (self.image.stack, *frame)
 
 

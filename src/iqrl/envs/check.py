@@ -33,9 +33,9 @@ def check_task(name: str, task: Any) -> Task:
     obs = _traced(name, "observe", task.observe, state)
     shape = getattr(obs, "shape", None)
     image = task.image
-    if image and shape != (image.height, image.width, image.channels):
-        raise BadInput(f"{name}: observe gives shape {shape}, but its image is {tuple(image[:3])}.")
-    size = image.frame if image else len(task.low)
+    if image and shape != task.observation_shape:
+        raise BadInput(f"{name}: observe gives shape {shape}, but its image is {task.observation_shape}.")
+    size = image.frame + image.vector if image else len(task.low)
     if (not image and shape != (size,)) or not size == len(task.low) == len(task.high):
         raise BadInput(f"{name}: observe gives shape {shape}, but low and high have {len(task.low)}, {len(task.high)}.")
     if task.action_mask is not None:

@@ -104,7 +104,7 @@ class Episode:
         if wrong:
             raise self._failure(f"gave an observation {wrong}")
         seen = np.asarray(obs).reshape(-1)
-        if self.task.image:
+        if self.task.obs_dtype == np.uint8:
             return seen.astype(np.uint8, copy=False)
         seen = seen.astype(np.float32)
         if not np.isfinite(seen).all():

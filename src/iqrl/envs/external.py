@@ -12,14 +12,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.wrappers import FrameStackObservation
 
 from iqrl.core.encoders import MINATAR, NATURE, Image, Layers
 from iqrl.envs.base import Task, external_task
 from iqrl.envs.check import check_environment
 from iqrl.envs.masks import read_mask
-from iqrl.envs.spaces import in_known_spaces, is_image
+from iqrl.envs.spaces import ImageBesideVector, in_known_spaces, is_image
 from iqrl.errors import BadInput, PackagesMissing, shown
 from iqrl.plugins import Held, in_a_sentence
 from iqrl.settings import Settings, setting
@@ -32,6 +32,7 @@ class ExternalSettings(Settings):
     """Gymnasium's environments"""
 
     frame_stack: int = setting(1, "images: frames that are stacked; Atari always has 4", minimum=1, paper="4")
+    flatten_observations: bool = setting(False, "images, alone or in a Tuple or Dict, are part of a vector")
     env_kwargs: str = setting("", 'keyword arguments of the environment, as JSON, such as \'{"map_name": "8x8"}\'')
 
 
@@ -42,12 +43,13 @@ class VectorSettings(Settings):
     env_processes: int = setting(0, "processes that the environments are spread over; 0: in this one", minimum=0)
 
 
-def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1) -> Task:
-    """The task that the environments made are; of images, `stack` are seen together."""
+def gymnasium_task(name: str, make: Callable[[], gymnasium.Env], stack: int = 1, flat: bool = False) -> Task:
+    """The task that the environments made are; of images, `stack` are seen together, unless they are made `flat`."""
     made = make_environment(name, make)
-    env = in_known_spaces(name, made)
-    task = task_of_environment(name, env, lambda seed: in_known_spaces(name, make()), stack)
-    task = task._replace(spaces=(made.observation_space, made.action_space) if stack == 1 else None)
+    env = in_known_spaces(name, made, flat)
+    task = task_of_environment(name, env, lambda seed: in_known_spaces(name, make(), flat), stack)
+    whole = stack == 1 or isinstance(made.observation_space, Dict | Tuple)
+    task = task._replace(spaces=(made.observation_space, made.action_space) if whole else None)
     if check_environment(name, env, made.action_space):
         task = task._replace(external_mask=partial(read_mask, made.action_space))
     with contextlib.suppress(Exception):  # nothing more is wanted of it
@@ -95,10 +97,14 @@ def task_of_environment(name: str, env: gymnasium.Env, make: Callable[[int], gym
     space, actions = env.observation_space, env.action_space
     assert isinstance(space, Box)
     assert isinstance(actions, Discrete)
-    shows_images = is_image(space)
-    if stack > 1 and not shows_images:
+    if isinstance(env, ImageBesideVector):
+        described = _beside_vector(name, env, stack)
+    elif is_image(space):
+        described = _as_image(name, space, stack)
+    elif stack == 1:
+        described = _as_vector(name, space)
+    else:
         raise BadInput(f"frame_stack is for images, and {name} has none.")
-    described = _as_image(name, space, stack) if shows_images else _as_vector(name, space)
     return external_task(
         make if stack == 1 else lambda seed: FrameStackObservation(make(seed), stack, padding_type="zero"),
         name=name,
@@ -135,12 +141,24 @@ def _as_image(name: str, space: Box, stack: int) -> dict[str, Any]:
     if space.dtype != np.uint8:
         raise BadInput(f"{name} has images of {space.dtype}; they must be bytes (uint8).")
     height, width, channels = (*space.shape, 1)[:3]
-    highest = float(space.high.max())
-    size = height * width * channels
-    image = Image(height, width, channels, stack, highest)
+    image = Image(height, width, channels, stack, float(space.high.max()))
+    return _of_image(image, (0.0,) * image.frame, (image.highest,) * image.frame)
+
+
+def _beside_vector(name: str, env: ImageBesideVector, stack: int) -> dict[str, Any]:
+    """The numbers of a frame, then those of the vector, which has the ranges of a vector alone."""
+    image, space = env.image._replace(stack=stack), env.observation_space
+    assert isinstance(space, Box)
+    vector = _as_vector(name, Box(space.low[image.frame :], space.high[image.frame :], dtype=np.float32))
+    frame = image.frame
+    return _of_image(image, (0.0,) * frame + vector["low"], (image.highest,) * frame + vector["high"])
+
+
+def _of_image(image: Image, low: tuple[float, ...], high: tuple[float, ...]) -> dict[str, Any]:
+    """`low`, `high`: of the numbers that come with one frame."""
     layers = convolutions_for(image)
     return {
-        "low": (0.0,) * (stack * size), "high": (highest,) * (stack * size), "image": image,
+        "low": low * image.stack, "high": high * image.stack, "image": image,
         "layers": layers, "defaults": IMAGE_DEFAULTS,
         "network": (("hidden", (512,) if layers == NATURE else (128,)), ("own_layers", 1)),
     }  # fmt: skip

@@ -92,6 +92,8 @@ def find_task(name: str) -> TaskEntry:
         return TaskEntry(lambda given: atari_task(name, given), (GameSettings, VectorSettings))
     if _is_registered(name):
         return TaskEntry(lambda given: _registered_task(name, given), HOSTED)
+    if name.endswith(".py"):
+        raise BadInput(f"{name} is a file; name the environment in it, too, such as {name}:MyEnv.")
     if ":" not in name:
         raise unknown("task", name, TASKS, also=_registered())
     return _own_task(name, load_attribute(name))
@@ -105,7 +107,7 @@ def _registered_task(name: str, given: Any) -> Task:
         gymnasium.registry.setdefault(identifier, spec)  # a process of its own may not have it
         return gymnasium.make(name, **keywords)
 
-    return gymnasium_task(name, make, given.frame_stack)
+    return gymnasium_task(name, make, given.frame_stack, given.flatten_observations)
 
 
 def _own_task(name: str, found: Any) -> TaskEntry:
@@ -114,19 +116,19 @@ def _own_task(name: str, found: Any) -> TaskEntry:
         return TaskEntry(lambda given: check_task(name, found))
     if isinstance(found, TaskEntry):
         own = tuple(dict.fromkeys((*check_groups(name, found.settings), *HOSTED)))
-        return TaskEntry(lambda given: _make_own(name, lambda: found.make(given), given.frame_stack), own)
+        return TaskEntry(lambda given: _make_own(name, lambda: found.make(given), given), own)
     if callable(found):
-        return TaskEntry(lambda given: _make_own(name, _call(found, given), given.frame_stack), HOSTED)
+        return TaskEntry(lambda given: _make_own(name, _call(found, given), given), HOSTED)
     raise BadInput(
         f"{name} is {type(found).__name__}, not an iqrl.Task, an iqrl.TaskEntry, a gymnasium.Env class, or a function "
         f"that makes one of these."
     )
 
 
-def _make_own(name: str, make: Callable[[], Any], frame_stack: int) -> Task:
+def _make_own(name: str, make: Callable[[], Any], given: Any) -> Task:
     task = make_environment(name, make)
     if isinstance(task, gymnasium.Env):
-        return gymnasium_task(name, make, frame_stack)
+        return gymnasium_task(name, make, given.frame_stack, given.flatten_observations)
     return check_task(name, task)
 
 
@@ -165,7 +167,8 @@ def _is_registered(name: str) -> bool:
 OTHER_TASKS = {
     "ALE/Pong-v5, …": "an Atari game with the settings of the paper; needs the extra atari",
     "LunarLander-v3, …": "any Gymnasium environment with discrete actions; package:Name-v0 imports the package first",
-    "my_module:MyEnv": "your own: a gymnasium.Env class, an iqrl.Task, an iqrl.TaskEntry, or a function that makes one",
+    "my_module:MyEnv": "your own, also by its file, my_file.py:MyEnv: a gymnasium.Env class, an iqrl.Task, an "
+    "iqrl.TaskEntry, or a function that makes one",
 }
 """names of tasks that are not in `TASKS`"""
 

@@ -1,13 +1,16 @@
-"""Spaces of Gymnasium in the one form that the agent knows: a vector or an image of bytes, and actions from 0.
+"""Spaces of Gymnasium in the forms that the agent knows: a vector, an image of bytes or both, and actions from 0.
 
 observations   Box of any shape, Discrete (one-hot), MultiDiscrete, MultiBinary, Tuple, Dict: flattened to a vector;
-               images with channels first: channels last
+               images with channels first: channels last;
+               images in a Tuple or Dict: one image with the channels of all, and a vector of the other parts
 actions        Discrete with any start: from 0; MultiDiscrete: one number for each combination
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -16,20 +19,29 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from gymnasium.spaces.utils import flatten, flatten_space
 from gymnasium.wrappers import FlattenObservation, TransformAction, TransformObservation
 
+from iqrl.core.encoders import Image
 from iqrl.errors import BadInput
 
 MOST_ACTIONS = 1024
 """combinations of MultiDiscrete actions"""
 MOST_NUMBERS = 4096
 """of a flattened observation; more are an image"""
+WITH_VECTORS = (Box, Discrete, MultiDiscrete, MultiBinary)
+"""spaces whose observations are flattened to a vector"""
+SMALLEST = 3
+"""sides of an image in a Tuple or Dict; a smaller table of bytes is a part of the vector"""
 
 
-def in_known_spaces(name: str, env: gymnasium.Env) -> gymnasium.Env:
-    """The environment with wrappers around it where its spaces are of another form."""
+def in_known_spaces(name: str, env: gymnasium.Env, flat: bool = False) -> gymnasium.Env:
+    """The environment with wrappers around it where its spaces are of another form.
+
+    `flat`: images are part of the vector.
+    """
     for space in ("action_space", "observation_space"):
         if getattr(env, space, None) is None:
             raise BadInput(f"{name} has no {space}; an environment declares which actions and observations it has.")
-    return _with_vectors_or_images(name, _with_numbered_actions(name, env))
+    env = _with_numbered_actions(name, env)
+    return _with_vectors(name, env) if flat else _with_vectors_or_images(name, env)
 
 
 def is_image(space: Space) -> bool:
@@ -42,12 +54,23 @@ def _with_vectors_or_images(name: str, env: gymnasium.Env) -> gymnasium.Env:
     space = env.observation_space
     if isinstance(space, Box) and is_image(space):
         return _with_channels_last(env, space)
+    if any(is_image_part(part) for part, _ in parts_of(space, space)):
+        return _with_images_in_one(name, env)
+    return _with_vectors(name, env)
+
+
+def _with_vectors(name: str, env: gymnasium.Env) -> gymnasium.Env:
+    space = env.observation_space
     if isinstance(space, Box) and len(space.shape) == 1:
         return env
-    try:
-        flat = flatten_space(space)
-    except (NotImplementedError, ValueError, TypeError):  # a kind without vectors, or nothing in it
-        flat = None
+    _flat_space(name, space)
+    return FlattenObservation(env)
+
+
+def _flat_space(name: str, space: Space) -> Box:
+    """Of the vector that a space is flattened to; raises BadInput where there is none."""
+    parts = [part for part, _ in parts_of(space, space)]
+    flat = flatten_space(space) if parts and all(isinstance(part, WITH_VECTORS) for part in parts) else None
     if not isinstance(flat, Box):
         raise BadInput(
             f"{name} has observations of the kind {type(space).__name__}, which cannot be flattened to a vector; wrap "
@@ -58,7 +81,7 @@ def _with_vectors_or_images(name: str, env: gymnasium.Env) -> gymnasium.Env:
             f"{name} has observations that flatten to {flat.shape[0]:,} numbers, and at most {MOST_NUMBERS:,} can be a "
             f"vector; show images as a Box of bytes (uint8) of shape [height, width, channels]."
         )
-    return FlattenObservation(env)
+    return flat
 
 
 def channels_first(space: Space) -> bool:
@@ -74,6 +97,83 @@ def _with_channels_last(env: gymnasium.Env, space: Box) -> gymnasium.Env:
 
 def _last(image: Any) -> np.ndarray:
     return np.moveaxis(np.asarray(image), 0, -1)
+
+
+# Images among other parts
+
+
+class ImageBesideVector(gymnasium.ObservationWrapper):
+    """Observations of several parts as numbers in a row: the pixels of `image`, then a vector of the other parts."""
+
+    def __init__(self, env: gymnasium.Env, image: Image, vector: Box):
+        super().__init__(env)
+        self.image = image
+        of_pixels = lambda number: np.full(image.frame, number)
+        low, high = np.append(of_pixels(0), vector.low), np.append(of_pixels(image.highest), vector.high)
+        self.observation_space = Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+    def observation(self, observation: Any) -> np.ndarray:
+        return encode_observation(self.env.observation_space, observation, self.image)
+
+
+def parts_of(space: Space, obs: Any) -> Iterator[tuple[Space, Any]]:
+    """What a Tuple or Dict consists of, and each part of an observation; any other space is one part."""
+    if isinstance(space, Dict):
+        for name, part in space.spaces.items():
+            yield from parts_of(part, obs[name])
+    elif isinstance(space, Tuple):
+        for part, seen in zip(space.spaces, obs, strict=True):
+            yield from parts_of(part, seen)
+    else:
+        yield space, obs
+
+
+def is_image_part(part: Space) -> bool:
+    return is_image(part) and min(_shape_of_image(part)[:2]) >= SMALLEST
+
+
+def _shape_of_image(part: Any) -> tuple[int, int, int]:
+    """Height, width, channels."""
+    first, second, third = (*part.shape, 1)[:3]
+    return (second, third, first) if channels_first(part) else (first, second, third)
+
+
+def _with_images_in_one(name: str, env: gymnasium.Env) -> gymnasium.Env:
+    space = env.observation_space
+    parts = [part for part, _ in parts_of(space, space)]
+    image = _image_of_all(name, [part for part in parts if is_image_part(part)])
+    others = [part for part in parts if not is_image_part(part)]
+    if others:
+        vector = _flat_space(name, Tuple(others))
+        return ImageBesideVector(env, image._replace(vector=vector.shape[0]), vector)
+    shown = Box(0, int(image.highest), image[:3], np.uint8)
+    return TransformObservation(env, lambda obs: encode_observation(space, obs, image), shown)
+
+
+def _image_of_all(name: str, parts: list[Any]) -> Image:
+    kinds = {str(part.dtype) for part in parts} - {"uint8"}
+    if kinds:
+        raise BadInput(f"{name} has images of {kinds.pop()}; they must be bytes (uint8).")
+    shapes = [_shape_of_image(part) for part in parts]
+    alike = {(*shape[:2], float(part.high.max())) for shape, part in zip(shapes, parts, strict=True)}
+    if len(alike) > 1:
+        raise BadInput(
+            f"{name} has images of several sizes or highest values; wrap it in a gymnasium.ObservationWrapper that "
+            f"gives them one size and one highest value, or make a vector of all parts by flatten_observations."
+        )
+    height, width, highest = alike.pop()
+    return Image(height, width, sum(channels for _, _, channels in shapes), highest=highest)
+
+
+def _as_image(part: Any, seen: Any) -> np.ndarray:
+    """[height, width, channels] of bytes."""
+    seen = np.asarray(seen)
+    if seen.shape != part.shape or not np.can_cast(seen.dtype, np.uint8):
+        raise ValueError(f"an image of {seen.dtype} and shape {seen.shape}, but its space has {part.shape} of uint8")
+    return (_last(seen) if channels_first(part) else seen).reshape(_shape_of_image(part))
+
+
+# Actions
 
 
 def _with_numbered_actions(name: str, env: gymnasium.Env) -> gymnasium.Env:
@@ -106,11 +206,31 @@ def sizes_of(space: Any) -> tuple[int, ...]:
     return tuple(map(int, np.full(space.shape, 2).ravel() if isinstance(space, MultiBinary) else space.nvec.ravel()))
 
 
-def encode_observation(space: Space, obs: Any) -> np.ndarray:
-    """An observation of the space as the agent gets it."""
-    if isinstance(space, Box) and is_image(space):
+def encode_observation(space: Space, obs: Any, image: Image | None) -> np.ndarray:
+    """An observation of the space as the agent gets it; `image`: what of it is one.
+
+    Where frames are stacked, the observation is a sequence of the last ones, fewer where the episode has fewer.
+    """
+    if image is None:
+        return np.asarray(flatten(space, obs))
+    if image.stack > 1:
+        return _encode_stack(space, obs, image)
+    if isinstance(space, Box):
         return _last(obs) if channels_first(space) else np.asarray(obs)
-    return np.asarray(flatten(space, obs))
+    parts = list(parts_of(space, obs))
+    pixels = np.concatenate([_as_image(part, seen) for part, seen in parts if is_image_part(part)], axis=-1)
+    if not image.vector:
+        return pixels
+    vector = [np.asarray(flatten(part, seen)) for part, seen in parts if not is_image_part(part)]
+    return np.concatenate([pixels.ravel(), *vector]).astype(np.float32)
+
+
+def _encode_stack(space: Space, frames: Any, image: Image) -> np.ndarray:
+    if not isinstance(frames, list | tuple | deque) or not 1 <= len(frames) <= image.stack:
+        raise ValueError(f"frame_stack is {image.stack}, so it must be a tuple of the last {image.stack}, oldest first")
+    encoded = [encode_observation(space, frame, image._replace(stack=1)) for frame in frames]
+    before = [np.zeros_like(encoded[0])] * (image.stack - len(encoded))
+    return np.stack([*before, *encoded])
 
 
 def decode_action(space: Any, number: Any) -> Any:

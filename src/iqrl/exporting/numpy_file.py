@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Discrete, MultiBinary, MultiDiscrete
 
-from iqrl.envs.spaces import channels_first, describe_space, is_image
+from iqrl.envs.spaces import SMALLEST, channels_first, describe_space, is_image
 from iqrl.exporting.primitives import sides, translation_of
 from iqrl.exporting.program import Program, Step, Value
 from iqrl.exporting.subject import MARK, Subject
@@ -138,7 +138,9 @@ def _observations(subject: Subject) -> str:
     space, size = subject.observation_space, subject.task.obs_size
     if not subject.sees_arrays:
         described = pprint.pformat(describe_space(space), width=110, sort_dicts=False, compact=True)
-        return FLATTEN.format(space=described, shape=getattr(space, "shape", None))
+        encode = "_encode" if subject.task.image else "_flatten"
+        text = FLATTEN.format(space=described, shape=getattr(space, "shape", None), encode=encode)
+        return text + (IMAGES_FIRST.format(smallest=SMALLEST) if subject.task.image else "")
     turned = "\n    several = np.moveaxis(several, 1, -1)  # channels last"
     turn = turned if space is not None and is_image(space) and channels_first(space) else ""
     return ROWS.format(shape=subject.observation_shape, size=size, turn=turn)
@@ -163,7 +165,7 @@ def _rows(obs):
     """Observations as [n, numbers], and whether it was one alone."""
     shape = {shape}
     one = np.shape(obs) == shape if shape is not None else not isinstance(obs, list)
-    rows = [_flatten(SPACE, each) for each in ([obs] if one else obs)]
+    rows = [{encode}(SPACE, each) for each in ([obs] if one else obs)]
     return np.stack(rows).astype(np.float32), one
 
 
@@ -180,6 +182,34 @@ def _flatten(space, obs):
     if kind == "Dict":
         return np.concatenate([_flatten(part, obs[name]) for name, part in space["spaces"]])
     return np.ravel(obs)'''
+
+IMAGES_FIRST = '''
+
+
+def _encode(space, obs):
+    """The numbers in a row: images with the channels of all, then the other parts."""
+    images, others = [], []
+    for part, each in _parts(space, obs):
+        shape = part.get("shape", ())
+        if not part.get("bytes") or len(shape) not in (2, 3):
+            others.append(_flatten(part, each))
+            continue
+        first = len(shape) == 3 and shape[0] <= 4 < min(shape[1:])
+        image = np.moveaxis(each, 0, -1) if first else np.reshape(each, (*shape, 1)[:3])
+        if min(image.shape[:2]) < {smallest}:
+            others.append(np.ravel(each))
+        else:
+            images.append(image)
+    return np.concatenate([np.concatenate(images, axis=-1).ravel(), *others])
+
+
+def _parts(space, obs):
+    """What a Tuple or Dict consists of."""
+    if space["kind"] == "Tuple":
+        return [found for part, each in zip(space["spaces"], obs) for found in _parts(part, each)]
+    if space["kind"] == "Dict":
+        return [found for name, part in space["spaces"] for found in _parts(part, obs[name])]
+    return [(space, obs)]'''
 
 
 def _actions(subject: Subject) -> str:

@@ -38,7 +38,9 @@ class Subject:
 
     @property
     def observation_space(self) -> Any:
-        return self.task.spaces[0] if self.task.spaces else None
+        """None where observations are arrays that the environment's were made into."""
+        stacked = self.task.image is not None and self.task.image.stack > 1
+        return self.task.spaces[0] if self.task.spaces and not stacked else None
 
     @property
     def action_space(self) -> Any:
@@ -52,7 +54,7 @@ class Subject:
     def encoded(self, obs: Any) -> np.ndarray:
         """One observation of the environment in a row."""
         space = self.observation_space
-        return np.asarray(obs if space is None else encode_observation(space, obs), np.float32).ravel()
+        return np.asarray(obs if space is None else encode_observation(space, obs, self.task.image), np.float32).ravel()
 
     def decoded(self, number: int) -> Any:
         return number if self.action_space is None else decode_action(self.action_space, number)

@@ -186,7 +186,8 @@ def make_replay(run: Run, task: Task) -> Replay:
         "n_envs": run.env_count,
     }
     if task.image:
-        return frame_replay(run.buffer_size, task.image.frame, task.image.stack, sampling, **kept)
+        image = task.image
+        return frame_replay(run.buffer_size, image.frame, image.stack, sampling, vector=image.vector, **kept)
     return ring_replay(run.buffer_size, task.obs_size, one_copy(sampling), **kept)
 
 
@@ -263,4 +264,5 @@ def check_observations(method: Method, task: Task) -> None:
     if method.observations == "images" and task.image is None:
         raise BadInput(f"{method.name} is for images, and {task.name} has none; for states in a vector take iq.")
     if method.observations == "vectors" and task.image is not None:
-        raise BadInput(f"{method.name} is for states in a vector, and {task.name} has images; take dqn or iq-re.")
+        flat = ", or make a vector of them by flatten_observations" if task.spaces else ""
+        raise BadInput(f"{method.name} is for states in a vector, and {task.name} has images; take dqn or iq-re{flat}.")

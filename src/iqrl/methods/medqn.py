@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from iqrl.core import schedules
 from iqrl.core.agent import QLearner
@@ -53,16 +54,18 @@ def on_replayed_states(weight: schedules.Schedule) -> Regulariser:
     return Regulariser(name=NAME, weight=weight, loss=loss)
 
 
-def on_uniform_states(weight: schedules.Schedule, size: int, count: int, pixels: bool = False) -> Regulariser:
+def on_uniform_states(
+    weight: schedules.Schedule, size: int, count: int, pixels: bool | np.ndarray = False
+) -> Regulariser:
     """MeDQN(U): on states drawn uniformly from the box around all states so far.
 
-    `pixels`: they are whole numbers. Nothing says which actions are legal there: all of them count.
+    `pixels`: which of the numbers are whole. Nothing says which actions are legal there: all of them count.
     """
 
     def loss(inputs: Any) -> jax.Array:
         low, high = inputs.preprocessor.low[:, None], inputs.preprocessor.high[:, None]
         states = low + inputs.uniforms.reshape(size, count) * (high - low + pixels)
-        states = jnp.minimum(jnp.floor(states), high) if pixels else states
+        states = jnp.where(pixels, jnp.minimum(jnp.floor(states), high), states)
         return distance(inputs.online(states), inputs.target(states))
 
     return Regulariser(name=NAME, weight=weight, loss=loss, num_uniforms=size * count)
@@ -101,7 +104,7 @@ def medqn_r(run: Run, task: Task) -> QLearner:
 
 
 def medqn_u(run: Run, task: Task) -> QLearner:
-    weight, pixels = weight_of(run), task.image is not None
+    weight, pixels = weight_of(run), task.image is not None and task.image.is_pixel[:, None]
     terms = (on_uniform_states(weight, task.obs_size, run.batch_size, pixels),) if weight else ()
     return q_learner(run, task, regularisers=terms, preprocessor=follow_box(task.obs_size))
 

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from iqrl.core.encoders import Encoder, picture
+from iqrl.core.encoders import Encoder, beside_vector, picture
 from iqrl.core.networks import Network
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
@@ -53,19 +53,18 @@ def own_encoder(run: Run, task: Task, heads: int = 1) -> Encoder:
     if isinstance(made, Network):
         raise BadInput(f"{run.network} is a whole Network; {run.method} builds on a module that gives features.")
     init, apply = made
-    seen: Callable[[jax.Array], jax.Array] = lambda obs: obs
-    if task.image is not None:
-        image = task.image
-        seen = lambda obs: picture(obs, image)
+    image = task.image
+    seen: Callable[[jax.Array], jax.Array] = lambda obs: obs if image is None else picture(obs, image)
     shown = jax.eval_shape(seen, jax.ShapeDtypeStruct((task.obs_size,), jnp.float32))
     features = _tried(run, lambda key: init(key, jnp.zeros(shown.shape)), apply, shown)
     if not jnp.issubdtype(getattr(features, "dtype", jnp.int32), jnp.floating):
         raise BadInput(f"{run.network} must give an array of floats, the features of one observation.")
-    return Encoder(
+    encoder = Encoder(
         init=lambda key: init(key, jnp.zeros(shown.shape)),
         apply=lambda params, obs: apply(params, seen(obs)).reshape(-1),
         size=math.prod(features.shape),
     )
+    return encoder if image is None else beside_vector(encoder, image)
 
 
 def _tried(run: Run, init: Callable, apply: Callable, seen: jax.ShapeDtypeStruct) -> Any:

@@ -45,6 +45,16 @@ def find_method(name: str) -> Method:
     return found
 
 
+def stores_nothing(run: Run) -> bool:
+    """Whether its method learns from every step once and keeps none."""
+    return run.method in METHODS and METHODS[run.method].fixed.get("buffer_size") == 1
+
+
+def memory_text(run: Run) -> str:
+    """How many transitions it keeps, as people are told."""
+    return "stores nothing" if stores_nothing(run) else f"N={run.buffer_size:,}"
+
+
 def build_agent(run: Run, task: Task) -> Any:
     """The agent of a run; an agent of the user's own is checked."""
     method = find_method(run.method)

@@ -98,7 +98,7 @@ class HostedDriver(Driver):
         return EnvState(state=pending, inputs=inputs, length=jnp.int32(0)), agent
 
     def _no_outcome(self) -> Outcome:
-        obs = jnp.zeros(self.task.obs_size, jnp.uint8 if self.task.image else jnp.float32)
+        obs = jnp.zeros(self.task.obs_size, self.task.obs_dtype)
         zero, false = jnp.float32(0), jnp.bool_(False)
         mask = jnp.ones(self.task.actions, bool) if self.task.masked_actions else ()
         return Outcome(

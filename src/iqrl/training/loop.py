@@ -121,7 +121,7 @@ def batch_bytes(driver: Driver) -> int:
     """What the batches of an update take at least: both states of each transition and the layers computed of them."""
     run = driver.run
     size = run.buffer_size if run.sampling == "whole" else run.batch_size
-    state = driver.task.obs_size * (1 if driver.task.image else 4)
+    state = driver.task.obs_size * np.dtype(driver.task.obs_dtype).itemsize
     return run.seeds * size * (2 * state + 4 * sum(run.hidden)) if size > 1 else 0
 
 

@@ -6,8 +6,10 @@ run and a description of the task. An agent acts from it without the environment
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,13 +28,15 @@ from iqrl.errors import BadInput, RunFailed
 from iqrl.files import UNSEALED, Damaged, claim, is_sealed, mapped, seal, why, write_whole
 from iqrl.make_run import read_run
 from iqrl.methods.registry import build_agent
+from iqrl.plugins import mark_of, trust_marked
 from iqrl.settings import Run
 from iqrl.training.checkpoint import ENVIRONMENTS, compressed, named_leaves, read_arrays, read_environments
 from iqrl.training.loop import Session, driver_of
 from iqrl.training.results import Result
-from iqrl.training.run_directory import NO_EVALUATIONS, Saved
+from iqrl.training.run_directory import NO_EVALUATIONS, RunStore, Saved
 
 FORMAT = 1
+SUFFIX = ".iqrl"
 CURVES, EVALUATIONS, ACTING, LEARNING = "curves", "evaluations", "acting", "learning"
 
 Change = dict[str, Any]
@@ -58,7 +62,7 @@ def write_model(path: Path, result: Result, session: Session | None, changes: li
         packed[EVALUATIONS] = np.frombuffer(_as_parquet(session.evaluations), np.uint8)
     marks = {"step": str(result.step), "changes": json.dumps(changes)} | {
         "sealed": claim("model"), "format": str(FORMAT), "holds": kind, "run": json.dumps(result.run.to_dict()),
-        "task": json.dumps(describe_task(result.task)), "checksum": UNSEALED,
+        "task": json.dumps(describe_task(result.task)), "mark": mark_of(*result.run.names), "checksum": UNSEALED,
     }  # fmt: skip
     try:
         write_whole(path, *seal(save(packed, metadata=marks)))
@@ -69,12 +73,36 @@ def write_model(path: Path, result: Result, session: Session | None, changes: li
 
 def read_model(path: Path, task: str | None = None) -> SavedModel:
     """`task`: the name of the environment here, where it has another than it had."""
+    with opened_model(path) as (file, marks):
+        return _read(path, file, marks, task)
+
+
+def read_curves(path: Path) -> tuple[Run, pl.DataFrame]:
+    """The settings of a model and its curves; no code of the environment is needed."""
+    with opened_model(path) as (file, marks):
+        return read_run(json.loads(marks["run"])), _read_parquet(file, CURVES)
+
+
+def curves_of(path: Path) -> tuple[Run, pl.DataFrame, str]:
+    """Of the directory of a run or the file of a model: settings, curves, and why it was stopped early, if it was."""
+    if path.is_dir() or path.suffix != SUFFIX:
+        store = RunStore.open(path)
+        return store.run, store.curves(), store.stopped
+    run, curves = read_curves(path)
+    if not curves.height:
+        raise BadInput(f"{path} has no curves: no period had ended when it was saved.")
+    return run, curves, ""
+
+
+@contextlib.contextmanager
+def opened_model(path: Path) -> Generator[tuple[Any, dict[str, str]]]:
+    """The arrays and the marks of a file, if it is a whole model of a version that is known here."""
     try:
         with mapped(path) as (view, _):
             if not is_sealed(path, view, "model"):
                 raise Damaged(f"{path} is damaged or no model of iqrl: it has no checksum.")
             with safe_open(path, framework="numpy") as file:
-                return _read(path, file, task)
+                yield file, _read_marks(path, file)
     except FileNotFoundError:
         raise BadInput(f"there is no file {path}.") from None
     except BadInput:
@@ -84,14 +112,19 @@ def read_model(path: Path, task: str | None = None) -> SavedModel:
         raise Damaged(f"{path} is damaged or no model of iqrl ({reason}).") from error
 
 
-def _read(path: Path, file: Any, name: str | None) -> SavedModel:
+def _read_marks(path: Path, file: Any) -> dict[str, str]:
     marks = file.metadata() or {}
     if not marks.get("format", "").isdigit() or "holds" not in marks:
         raise BadInput(f"{path} is no model of iqrl.")
     if int(marks["format"]) > FORMAT:
         raise BadInput(f"{path} was written by a later version of iqrl; this one reads format {FORMAT}.")
+    return marks
+
+
+def _read(path: Path, file: Any, marks: dict[str, str], name: str | None) -> SavedModel:
     settings, kind, changes = json.loads(marks["run"]), marks["holds"], json.loads(marks.get("changes", "[]"))
     run = read_run(settings if name is None else settings | {"task": name})
+    trust_marked(marks.get("mark"), *run.names)  # before the environment is looked for, now or when it is evaluated
     curves = _read_parquet(file, CURVES)
     if kind == LEARNING:
         driver = driver_of(run)

@@ -18,8 +18,8 @@ from iqrl.core.types import Agent, ContextInputs
 from iqrl.curve_svg import draw_curve
 from iqrl.envs.base import Task
 from iqrl.envs.masks import BadMask, as_booleans
-from iqrl.errors import BadInput
-from iqrl.methods.registry import build_agent
+from iqrl.errors import BadInput, shown
+from iqrl.methods.registry import build_agent, memory_text
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
 
@@ -87,7 +87,10 @@ class TrainedAgent:
 
     def _in_rows(self, obs: np.ndarray) -> np.ndarray:
         """[d] or [n, d]."""
-        given = np.asarray(obs, np.float32)
+        try:
+            given = np.asarray(obs, np.float32)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"an observation has numbers of shape {self._shape}, got {shown(obs)}.") from error
         if self._is_one(given.shape) and (given.ndim == 1 or given.shape[0] != 1):
             return given.reshape(-1)
         if given.ndim > 1 and self._is_one(given.shape[1:]):
@@ -147,7 +150,7 @@ class Result:
         far = f"{self.step:,} of {run.steps:,} steps" if self.step < run.steps else f"{run.steps:,} steps"
         seeds = f"{run.seeds} seed{'s' if run.seeds > 1 else ''}"
         numbers = ", ".join(f"{name} {text(summary[name])}" for name in ("highest", "final", "auc"))
-        title = f"{run.method} on {run.task}, N = {run.buffer_size:,}"
+        title = f"{run.method} on {run.task}, {memory_text(run)}"
         line = f"{seeds}, {far}; return: {numbers}; {self.memory:,} bytes of memory per seed"
         return f"<div>{draw_curve(self.steps, self.returns, title)}<div>{html.escape(line)}</div></div>"
 

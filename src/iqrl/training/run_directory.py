@@ -38,6 +38,7 @@ from iqrl.files import (
 )
 from iqrl.locks import locked
 from iqrl.make_run import read_run
+from iqrl.methods.registry import memory_text
 from iqrl.plugins import mark_of, trust_marked
 from iqrl.settings import Following, Run
 from iqrl.training.checkpoint import load_state, save_state
@@ -82,7 +83,8 @@ class RunStore:
             identity, _ = content["id"], Following(**content.get("following", {}))
         except (FileNotFoundError, NotADirectoryError):
             if path.is_file():
-                raise BadInput(f"{path} is a file; a run is a directory with a {RUN_FILE}.") from None
+                model = "; iqrl.load of Python gives what is in a model" if path.suffix == ".iqrl" else ""
+                raise BadInput(f"{path} is a file; a run is a directory with a {RUN_FILE}{model}.") from None
             raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
         except Damaged:
             raise
@@ -325,7 +327,7 @@ def locked_directory(path: Path, otherwise: str) -> Generator[None]:
 
 def describe(run: Run) -> str:
     seeds = "1 seed" if run.seeds == 1 else f"{run.seeds} seeds"
-    return f"{run.method} on {run.task}, N={run.buffer_size:,}, {seeds}, {run.steps:,} steps"
+    return f"{run.method} on {run.task}, {memory_text(run)}, {seeds}, {run.steps:,} steps"
 
 
 def default_directory(run: Run) -> Path:

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from iqrl.experiments.report.arrangement import size_text
+from iqrl.methods.registry import memory_text
 from iqrl.watching.episode import Episode, Moment
 
 WIDTH, HEAD, MARGIN, STRIP = 300, 42, 8, 12
@@ -71,9 +72,7 @@ def write_caption(episode: Episode, index: int) -> str:
     q_values = " ".join(f"[{text}]" if i == moment.action else text for i, text in enumerate(values[:MOST_ROWS]))
     context = f", context {moment.context}" if episode.contexts > 1 else ""
     over = ", over" if episode.over and last == len(episode.moments) - 1 else ""
-    return (
-        f"{run.method} N={run.buffer_size:,}: step {last:,}, return {moment.total:,.6g}{context}{over}; Q: {q_values}"
-    )
+    return f"{run.method}, {memory_text(run)}: step {last:,}, return {moment.total:,.6g}{context}{over}; Q: {q_values}"
 
 
 def action_names(episode: Episode) -> Sequence[str]:
@@ -114,7 +113,7 @@ def draw_panel(panel: Panel, index: int) -> Image.Image:
     over = episode.over and last == len(episode.moments) - 1
     drawn = Image.new("RGB", (WIDTH + 2 * MARGIN, panel.height), PAPER)
     draw = ImageDraw.Draw(drawn)
-    draw.text((MARGIN, 4), f"{run.method}, N = {run.buffer_size:,}", INK, _font(15))
+    draw.text((MARGIN, 4), f"{run.method}, {memory_text(run)}", INK, _font(15))
     draw.text((WIDTH + MARGIN, 6), f"{size_text(episode.memory)} of memory", INK, _font(13), anchor="ra")
     state = f"over after {last:,} steps" if over else f"step {last:,}"
     draw.text((MARGIN, 24), f"return {moment.total:,.6g}", INK, _font(13))

@@ -74,7 +74,8 @@ def draw_image(obs: np.ndarray, task: Task) -> np.ndarray:
     """What the agent sees: the newest of stacked frames."""
     image = task.image
     assert image is not None
-    frame = obs.reshape(image.stack, image.height, image.width, image.channels)[-1] / image.highest
+    newest = obs.reshape(image.stack, -1)[-1, : image.frame]
+    frame = newest.reshape(image.height, image.width, image.channels) / image.highest
     if image.channels == 1:
         return np.repeat(_bytes(frame), 3, axis=2)
     if image.channels == 3 and image.highest > 1:

@@ -3,12 +3,13 @@
 import polars as pl
 from made_up_studies import curves, record, study
 
-from iqrl.experiments.report.arrangement import distinct_labels, gather_studies
+from iqrl.experiments.report.arrangement import common_settings, distinct_labels, gather_studies
 from iqrl.experiments.report.cells import highest_table, summarise_runs
 from iqrl.experiments.report.charts import charts_of
 from iqrl.experiments.report.figures.curves import draw_study
 from iqrl.experiments.report.page.render import hidden_variants, render_page
 from iqrl.make_run import resolve
+from iqrl.training.run_directory import describe
 
 
 def made(name, runs, beside="", **changes):
@@ -133,3 +134,11 @@ def test_labels_name_what_differs():
     runs = [resolve("CartPole-v0", "iq", buffer_size=n) for n in (1, 100)] + [resolve("CartPole-v0", "dqn")]
     assert distinct_labels(runs) == ["iq N=1", "iq N=100", "dqn N=100"]
     assert distinct_labels(runs[:1]) == ["iq"]
+
+
+def test_a_method_that_stores_nothing_has_no_buffer_size_in_its_label():
+    local, iq = resolve("CartPole-v0", "local-q"), resolve("CartPole-v0", "iq", buffer_size=100)
+    assert distinct_labels([local, iq]) == ["local-q", "iq N=100"]
+    assert [common_settings(runs) for runs in ([local], [iq])] == ["CartPole-v0", "CartPole-v0, N=100"]
+    assert describe(local).startswith("local-q on CartPole-v0, stores nothing, 5 seeds")
+    assert describe(resolve("CartPole-v0", "iq", buffer_size=1)).startswith("iq on CartPole-v0, N=1, 5 seeds")

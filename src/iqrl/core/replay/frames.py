@@ -7,6 +7,9 @@ episode ends, one row more is used, so that its last frame is kept and a time li
 Row numbers count on; a frame lies at its number modulo the number of rows. Transitions are numbered by their step.
 A transition is sampled once its n-step return is complete.
 
+A vector may come with each frame. Its numbers follow the pixels: in an observation as they are, in a row as the four
+bytes of each. So it is stored once, too, and exactly.
+
 Where several environments take turns, step t is one of environment t modulo their number. Each has rows of its own,
 numbered from 0, so that the frames of an episode lie one after the other.
 """
@@ -40,7 +43,7 @@ CHUNK = 64
 
 class FrameReplayState(NamedTuple):
     frames: jax.Array
-    """[n_envs rows, F] of bytes"""
+    """[n_envs rows, F] of bytes, with those of the vector that comes with a frame"""
     row: jax.Array
     """[N]: the row number of each transition's newest frame, among those of its environment"""
     age: jax.Array
@@ -70,10 +73,12 @@ def frame_replay(
     update_every: int = 1,
     actions: int = 0,
     n_envs: int = 1,
+    vector: int = 0,
 ) -> Replay:
     """The last `capacity` transitions, or fewer where many episodes are so short that their ends take the room.
 
-    `actions`: how many a mask is about; 0: there are no masks. `n_envs`: environments that take turns.
+    `actions`: how many a mask is about; 0: there are no masks. `n_envs`: environments that take turns. `vector`:
+    numbers that come with each frame.
     """
     if capacity % n_envs:
         raise BadInput(f"buffer_size is {capacity}; for images it must be a multiple of n_envs, {n_envs}.")
@@ -95,7 +100,7 @@ def frame_replay(
         whole = lambda: jnp.int32(0)
         of_each = lambda: whole() if n_envs == 1 else jnp.zeros(n_envs, jnp.int32)
         return FrameReplayState(
-            frames=jnp.zeros((n_envs * rows, frame), jnp.uint8),
+            frames=jnp.zeros((n_envs * rows, frame + 4 * vector), jnp.uint8),
             row=jnp.zeros(slots, jnp.int32),
             age=jnp.zeros(slots, jnp.int32),
             facts=jnp.zeros((slots, count_facts(actions))),
@@ -109,7 +114,7 @@ def frame_replay(
     ) -> FrameReplayState:
         env, slot = t % n_envs, t % slots
         here, now = own(stored.next_row, env), own(stored.now, env)
-        newest = lambda obs: obs.reshape(stack, frame)[-1:].astype(jnp.uint8)
+        newest = lambda obs: to_bytes(obs.reshape(stack, frame + vector)[-1:], frame)
         write = lambda frames, obs, row: jax.lax.dynamic_update_slice(frames, newest(obs), (place(env, row), 0))
         frames = write(write(stored.frames, step.obs_tm1, here), step.obs_t, here + 1)
         stored = stored._replace(
@@ -190,7 +195,7 @@ def frame_replay(
 
     def stack_of(stored: FrameReplayState, env: jax.Array, row: jax.Array, age: jax.Array) -> jax.Array:
         back = jnp.arange(stack - 1, -1, -1)
-        return stack_frames(stored.frames, place(env[:, None], row[:, None] - back), age)
+        return stack_frames(stored.frames, place(env[:, None], row[:, None] - back), age, frame)
 
     def newest_states(stored: FrameReplayState, t: jax.Array) -> jax.Array:
         """Of the steps since the last update; a step takes two rows at most."""
@@ -216,9 +221,26 @@ def frame_replay(
     )
 
 
-def stack_frames(frames: jax.Array, places: jax.Array, age: jax.Array) -> jax.Array:
+def stack_frames(frames: jax.Array, places: jax.Array, age: jax.Array, frame: int) -> jax.Array:
     """[B, stack * F]: the frames at these places [B, stack], as many as the episode has, zeros before them."""
     back = jnp.arange(places.shape[1] - 1, -1, -1)
     seen = frames.at[places].get(mode="promise_in_bounds")
     there = (back <= age[:, None])[..., None]
-    return jnp.where(there, seen, jnp.uint8(0)).reshape(age.size, -1)
+    return from_bytes(jnp.where(there, seen, jnp.uint8(0)), frame).reshape(age.size, -1)
+
+
+def to_bytes(numbers: jax.Array, frame: int) -> jax.Array:
+    """Rows of so many pixels, and of a vector if there is one."""
+    pixels, vector = numbers[:, :frame].astype(jnp.uint8), numbers[:, frame:]
+    if not vector.size:
+        return pixels
+    return jnp.concatenate([pixels, jax.lax.bitcast_convert_type(vector, jnp.uint8).reshape(len(vector), -1)], axis=1)
+
+
+def from_bytes(rows: jax.Array, frame: int) -> jax.Array:
+    """The numbers again; bytes where there are pixels alone."""
+    pixels, vector = rows[..., :frame], rows[..., frame:]
+    if not vector.size:
+        return pixels
+    floats = jax.lax.bitcast_convert_type(vector.reshape(*vector.shape[:-1], -1, 4), jnp.float32)
+    return jnp.concatenate([pixels.astype(jnp.float32), floats], axis=-1)

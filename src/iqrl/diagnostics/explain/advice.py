@@ -19,6 +19,7 @@ from iqrl.diagnostics.metrics import label_of
 from iqrl.diagnostics.text import count, listing, number, percent, return_text
 from iqrl.methods.iq import ContextSettings
 from iqrl.methods.medqn import ConsolidationSettings
+from iqrl.methods.registry import stores_nothing
 from iqrl.methods.streaming import NormalisationSettings
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_finite
@@ -79,9 +80,11 @@ def suggest_measuring(diagnosis: Diagnosis) -> Advice | None:
     """Where nothing is known of interference: measure it, or take what helps against it."""
     if diagnosis.measured:
         return None
-    buffer = count(diagnosis.run.buffer_size, "transition")
+    run = diagnosis.run
+    memory = f"the replay buffer holds {count(run.buffer_size, 'transition')}"
+    memory = f"{run.method} stores nothing" if stores_nothing(run) else memory
     options = ["`--measure-every 100`, which shows whether interference goes with it", *_more_memory(diagnosis)]
-    return Advice(f"Interference was not measured; the replay buffer holds {buffer}", tuple(options), general=True)
+    return Advice(f"Interference was not measured; {memory}", tuple(options), general=True)
 
 
 def _more_memory(diagnosis: Diagnosis) -> list[str]:

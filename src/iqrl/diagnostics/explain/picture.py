@@ -7,6 +7,7 @@ import numpy as np
 from iqrl.curve_svg import Mark, draw_curve
 from iqrl.diagnostics.explain.diagnosis import Diagnosis
 from iqrl.diagnostics.explain.evidence import FallEvidence
+from iqrl.methods.registry import memory_text
 
 
 def draw_falls(diagnosis: Diagnosis) -> str:
@@ -18,7 +19,7 @@ def draw_falls(diagnosis: Diagnosis) -> str:
     for row, seed in zip(returns, seeds, strict=True):
         row[: len(seed.returns)] = seed.returns
     run = diagnosis.run
-    title = f"{run.method} on {run.task}, N = {run.buffer_size:,}: {diagnosis.fate.fate}"
+    title = f"{run.method} on {run.task}, {memory_text(run)}: {diagnosis.fate.fate}"
     return draw_curve(steps, returns, title, [_mark(i, it) for i, it in enumerate(diagnosis.falls, 1)])
 
 

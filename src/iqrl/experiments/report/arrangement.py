@@ -17,6 +17,7 @@ import polars as pl
 
 from iqrl.errors import BadInput
 from iqrl.experiments.study.results import RunRecord, StudyResults, concat_curves
+from iqrl.methods.registry import stores_nothing
 from iqrl.settings import Run
 
 # Names
@@ -53,7 +54,8 @@ def distinct_labels(runs: Sequence[Run]) -> list[str]:
 
     def label(run: Run) -> str:
         same_method = [config for config in configs if config["method"] == run.method]
-        settings = {name: value for name, value in run.to_dict().items() if name not in NEVER_IN_LABELS}
+        unnamed = (*NEVER_IN_LABELS, "buffer_size") if stores_nothing(run) else NEVER_IN_LABELS
+        settings = {name: value for name, value in run.to_dict().items() if name not in unnamed}
         differs = lambda name, others: len({str(other[name]) for other in others}) > 1
         # The buffer size is what this library is about: it is named wherever runs differ in it.
         differing = [name for name in settings if differs(name, configs if name == "buffer_size" else same_method)]
@@ -100,7 +102,7 @@ def size_text(count: int) -> str:
 
 def common_settings(runs: Sequence[Run]) -> str:
     """The task, and the buffer size if the runs share it."""
-    sizes = {run.buffer_size for run in runs}
+    sizes = {run.buffer_size for run in runs if not stores_nothing(run)}
     return runs[0].task + (f", {size_name(sizes.pop())}" if len(sizes) == 1 else "")
 
 

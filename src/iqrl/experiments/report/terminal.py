@@ -24,6 +24,7 @@ from iqrl.experiments.report.colours import method_colour
 from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
 from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning
+from iqrl.methods.registry import memory_text
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Follow, driver_of, load, load_result, train_run
@@ -267,7 +268,7 @@ def train_with_display(store: RunStore, driver: Driver | None = None, follow: Fo
         result = load_result(store, driver)
         print(f"{store.path} holds this run; {stop_text(store, result)}.", file=sys.stderr)
         return result
-    display = show_training(f"{store.run.method} {store.run.task} N={store.run.buffer_size:,}")
+    display = show_training(f"{store.run.method} {store.run.task}, {memory_text(store.run)}")
     with contextlib.ExitStack() as shown:
 
         def begin(saved: Saved | None) -> None:
