@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from iqrl.colours import COLOURS, shared_colours
 from iqrl.diagnostics.analysis.context_matrix import ContextMatrix
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, plot_labels, unique
-from iqrl.experiments.report.colours import COLOURS, shared_colours
 from iqrl.experiments.report.figures.curves import colour_limit, drawing, percent, style_step_axis
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_values
