@@ -57,8 +57,8 @@ def distinct_labels(runs: Sequence[Run]) -> list[str]:
         differs = lambda name, others: len({str(other[name]) for other in others}) > 1
         # The buffer size is what this library is about: it is named wherever runs differ in it.
         differing = [name for name in settings if differs(name, configs if name == "buffer_size" else same_method)]
-        short = lambda name: "N" if name == "buffer_size" else name
-        return " ".join([run.method, *[f"{short(name)}={settings[name]}" for name in differing]])
+        text = lambda name: size_name(run.buffer_size) if name == "buffer_size" else f"{name}={settings[name]}"
+        return " ".join([run.method, *map(text, differing)])
 
     return [label(run) for run in runs]
 
