@@ -317,7 +317,7 @@ def test_a_report_is_a_page_tables_and_figures(tmp_path):
     paths, findings = write_report([few], tmp_path / "new" / "report")
     assert len(findings) == 3
     assert findings[0].startswith(
-        "Final return over 1 cell, in percent of the range: srnn has too few seeds to be tested against dqn"
+        "Final return (1 cell, in percent of the range): srnn has too few seeds to be tested against dqn"
     )
     names = [str(path.relative_to(tmp_path / "new" / "report")) for path in paths]
     assert names[:3] == ["report.html", "tables/a-b.md", "tables/a-b.tex"]
