@@ -186,9 +186,9 @@ def cell_table(comparison: Comparison) -> Table:
     """The reference against each rival in every cell."""
     caption = (
         f"{comparison.reference} minus the other method: returns, and in percent of the task's range with its 95% "
-        f"bootstrap interval; bold where the interval leaves out 0. P: how likely a run of {comparison.reference} is "
-        f"the better one. Less deterioration is better. Single cells are not tested: of so many, some intervals leave "
-        f"out 0 by chance"
+        f"bootstrap interval; bold where the interval excludes 0. P: how likely a run of {comparison.reference} is "
+        f"the better one. Less deterioration is better. Single cells are not tested: of so many, some intervals "
+        f"exclude 0 by chance"
     )
     found = {(one.cell, one.rival, one.measure): one for one in comparison.cells}
     pairs = unique((one.cell, one.rival) for one in comparison.cells)
