@@ -133,3 +133,18 @@ def test_labels_name_what_differs():
     runs = [resolve("CartPole-v0", "iq", buffer_size=n) for n in (1, 100)] + [resolve("CartPole-v0", "dqn")]
     assert distinct_labels(runs) == ["iq N=1", "iq N=100", "dqn N=100"]
     assert distinct_labels(runs[:1]) == ["iq"]
+
+
+def test_labels_leave_out_what_changes_nothing_that_is_learned(small_run):
+    runs = [small_run(method="dqn", measure_every=100, seeds=5), small_run(method="dqn", buffer_size=1)]
+    assert distinct_labels(runs) == ["dqn N=100", "dqn N=1"]
+    assert distinct_labels([runs[0], small_run(method="dqn", seeds=5)]) == [
+        "dqn measure_every=100",
+        "dqn measure_every=0",
+    ]
+
+
+def test_runs_of_several_tasks_have_labels(small_run):
+    """A task may have settings that others lack."""
+    runs = [small_run(task=task, method="dqn") for task in ("CartPole-v0", "Pendulum-v0")]
+    assert distinct_labels(runs) == ["dqn", "dqn"]
