@@ -34,5 +34,6 @@ html_show_search_summary = False  # summaries are fetched, which a browser refus
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
+highlight_language = "text"
 pygments_style = "default"  # its comments can be read: a contrast of 4.5
 pygments_dark_style = "native"
