@@ -52,11 +52,14 @@ def test_the_page_of_claims_is_what_the_results_say():
 
 ROOT = DOCS.parent
 PLACES = (ROOT / "src" / "iqrl", ROOT, DOCS)
-ELSEWHERE = ("my.toml", "deepq/experiments/custom_cartpole.py")
+ELSEWHERE = ("my.toml", "best.toml", "deepq/experiments/custom_cartpole.py")
 FILE_NAME = r"`((?:[\w.-]+/)*[\w-]+\.(?:py|toml))`"
 
 
-@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md", "README.md", "docs/methods.md"])
+NAMING = ["CONTRIBUTING.md", "README.md", *sorted(f"docs/{path.name}" for path in DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", NAMING)
 def test_files_and_functions_that_a_page_names_are_there(page):
     text = (ROOT / page).read_text()
     for name in set(re.findall(FILE_NAME, text)):

@@ -1,7 +1,8 @@
 """A learning curve as a small SVG drawing, made of text alone: for pages and notebooks.
 
-Every seed is a thin line, their mean a thick one. Falls are marked: a band where the return went down, a triangle at
-its lowest point, a label above.
+Every seed is a thin line, their mean a thick one, both in the colour of the method. Falls are marked in black: a band
+where the return went down with a number above it, and a triangle at the lowest point. The triangle is hollow where the
+loss was regained.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from iqrl.colours import COLOURS
+
 WIDTH, HEIGHT = 640, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 42, 40
-INK, PALE, SEED_LINE, MEAN_LINE, LASTING, REGAINED = "#24292f", "#d0d7de", "#7aa6c2", "#0b5d85", "#c0392b", "#c77c11"
+INK, PALE, PAPER = "#24292f", "#d0d7de", "#fff"
+SEED_OPACITY = 0.5
 POINTS = 400
 """of a line, at most: more cannot be seen"""
 
@@ -46,7 +50,9 @@ class Frame(NamedTuple):
         return TOP + (self.y[1] - value) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
 
 
-def draw_curve(steps: np.ndarray, returns: np.ndarray, title: str, marks: Sequence[Mark] = ()) -> str:
+def draw_curve(
+    steps: np.ndarray, returns: np.ndarray, title: str, marks: Sequence[Mark] = (), colour: str | None = None
+) -> str:
     """`steps` [periods], `returns` [seeds, periods] with NaN where no episode ended."""
     values = returns[np.isfinite(returns)]
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
@@ -56,11 +62,12 @@ def draw_curve(steps: np.ndarray, returns: np.ndarray, title: str, marks: Sequen
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" '
         f'aria-label="{html.escape(title)}" style="max-width:100%;height:auto" font-family="sans-serif" '
         f'font-size="12" fill="{INK}">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>',
         f'<text x="{LEFT}" y="18" font-size="13">{html.escape(title)}</text>',
         *_draw_axes(frame),
+        *([_draw_legend()] if marks else []),
         *[_draw_band(frame, mark) for mark in marks],
-        *_draw_lines(frame, steps, returns),
+        *_draw_lines(frame, steps, returns, colour or COLOURS[0]),
         *[_draw_low(frame, mark) for mark in marks],
     ]
     return "".join(parts) + "</svg>"
@@ -82,11 +89,12 @@ def _draw_axes(frame: Frame) -> list[str]:
     return parts
 
 
-def _draw_lines(frame: Frame, steps: np.ndarray, returns: np.ndarray) -> list[str]:
-    seeds = [_draw_line(frame, steps, row, SEED_LINE, 1.0) for row in returns] if len(returns) > 1 else []
+def _draw_lines(frame: Frame, steps: np.ndarray, returns: np.ndarray, colour: str) -> list[str]:
+    thin = [_draw_line(frame, steps, row, colour, 1.0) for row in returns] if len(returns) > 1 else []
+    seeds = [f'<g opacity="{SEED_OPACITY}">', *thin, "</g>"]
     finite = np.isfinite(returns)
     mean = np.where(finite, returns, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
-    return [*seeds, _draw_line(frame, steps, np.where(finite.any(axis=0), mean, np.nan), MEAN_LINE, 2.2)]
+    return [*seeds, _draw_line(frame, steps, np.where(finite.any(axis=0), mean, np.nan), colour, 2.2)]
 
 
 def _draw_line(frame: Frame, steps: np.ndarray, values: np.ndarray, colour: str, width: float) -> str:
@@ -101,20 +109,27 @@ def _draw_line(frame: Frame, steps: np.ndarray, values: np.ndarray, colour: str,
 
 def _draw_band(frame: Frame, mark: Mark) -> str:
     left, right = frame.across(mark.start), frame.across(mark.end)
-    colour = LASTING if mark.lasting else REGAINED
     size = f'width="{max(right - left, 2):.1f}" height="{HEIGHT - TOP - BOTTOM}"'
-    return f'<rect x="{left:.1f}" y="{TOP}" {size} fill="{colour}" fill-opacity="0.16"/>'
+    number = f'<text x="{(left + right) / 2:.1f}" y="{TOP - 3}" text-anchor="middle">{html.escape(mark.label)}</text>'
+    return f'<rect x="{left:.1f}" y="{TOP}" {size} fill-opacity="{0.14 if mark.lasting else 0.07}"/>{number}'
 
 
 def _draw_low(frame: Frame, mark: Mark) -> str:
     x, y = frame.across(mark.low[0]), frame.down(mark.low[1])
-    middle = (frame.across(mark.start) + frame.across(mark.end)) / 2
-    colour = LASTING if mark.lasting else REGAINED
-    return (
-        f'<path d="M{x:.1f} {y:.1f}l-5 -9h10z" fill="{colour}"/>'
-        f'<text x="{middle:.1f}" y="{TOP - 3}" text-anchor="middle" fill="{colour}" font-weight="bold">'
-        f"{html.escape(mark.label)}</text>"
-    )
+    number = f'<text x="{x + 7:.1f}" y="{y:.1f}" font-size="10">{html.escape(mark.label)}</text>'
+    return _draw_triangle(x, y, mark.lasting) + number
+
+
+def _draw_triangle(x: float, y: float, filled: bool) -> str:
+    return f'<path d="M{x:.1f} {y:.1f}l-5 -9h10z" fill="{INK if filled else PAPER}" stroke="{INK}"/>'
+
+
+def _draw_legend() -> str:
+    """What the triangles say, at the right above the drawing."""
+    right = WIDTH - RIGHT
+    words = ((right - 182, True, "fall that lasted"), (right - 70, False, "regained"))
+    texts = [_draw_triangle(x, 18, filled) + f'<text x="{x + 9}" y="18">{text}</text>' for x, filled, text in words]
+    return "".join(texts)
 
 
 def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:

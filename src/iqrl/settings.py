@@ -257,7 +257,7 @@ COMMON: tuple[type[Settings], ...] = (
 
 
 class Following(Settings):
-    """following the run: evaluations, early stop, tracking; none of it changes what is learned"""
+    """evaluations, early stop, tracking"""
 
     eval_every: int = setting(
         0, "evaluate greedily after every so many steps, at the end of a period; 0: never", minimum=0

@@ -38,6 +38,7 @@ def test_the_help_of_a_method_has_its_defaults_and_not_what_it_decides(capsys):
     text = " ".join(help_of(capsys, "Pendulum-v0", "--method", "local-q", "--help").split())
     assert "--act-average" in text
     assert "(default: 0.03; paper: 0)" in text
+    assert "False" not in text
     assert "--buffer-size" not in text
     assert "--torques" in text  # of the task
     own = help_of(capsys, "my_module:MyEnv", "--help")  # nothing is imported

@@ -1,5 +1,7 @@
 """iqrl list."""
 
+import sys
+
 from iqrl.envs.registry import TASKS
 from iqrl.methods.registry import METHODS
 
@@ -27,3 +29,11 @@ def test_runs(run, trained):
     assert run("list", "runs", "--dir", "elsewhere").out == "no runs in elsewhere\n"
     (trained / "run.json").write_text("{")
     assert run("list", "runs").out.startswith("runs in runs\n  runs/dqn: damaged; runs/dqn/run.json is not valid JSON")
+
+
+def test_on_a_narrow_terminal_a_text_stays_beside_its_name(run, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("list", "methods").out.splitlines()[1:]
+    assert max(map(len, lines)) <= 60
+    assert [line[:22].strip() for line in lines if line[2] != " "] == list(METHODS)

@@ -24,7 +24,8 @@ def own_study(own_directory):
     Path("mine.toml").write_text(TWO_RUNS)
 
 
-def test_the_list_has_the_size_of_every_study(run):
+def test_the_list_has_the_size_of_every_study(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, _ = run("study", "list")
     assert code == 0
     line = next(line for line in out.splitlines() if line.split()[:1] == ["table1"])
@@ -33,10 +34,18 @@ def test_the_list_has_the_size_of_every_study(run):
     assert "3,600.0 M" in next(line for line in out.splitlines() if line.split()[:1] == ["table2"])
 
 
+def test_on_a_narrow_terminal_the_list_is_not_cut(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    out = run("study", "list").out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 60
+    assert "60 runs × 5 seeds, 210.0 M steps" in " ".join(out.split())
+
+
 def test_the_list_takes_an_own_study(run):
     _, out, _ = run("study", "list", "mine.toml")
     assert "mine" in out
-    assert "2 × 5" in out
+    assert "2 runs × 5 seeds" in out
     assert "30,000" in out
     assert "table1" not in out
 

@@ -70,11 +70,13 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_cores(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cores", type=whole, help="cores that the seeds are spread over (default: all)")
+    parser.add_argument("--cores", type=whole, metavar="N", help="cores that the seeds are spread over (default: all)")
 
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devices", type=whole, help="devices that the seeds are spread over (default: all GPUs)")
+    parser.add_argument(
+        "--devices", type=whole, metavar="N", help="devices that the seeds are spread over (default: all GPUs)"
+    )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

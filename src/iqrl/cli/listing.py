@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,7 @@ def list_tasks(options: argparse.Namespace) -> None:
 
     print("tasks")
     for name, summary in summaries().items():
-        print(f"  {name:26}{summary}")
+        _print_entry(f"  {name:26}", summary)
 
 
 def list_methods(options: argparse.Namespace) -> None:
@@ -34,7 +37,7 @@ def list_methods(options: argparse.Namespace) -> None:
 
     print("methods")
     for name, method in METHODS.items():
-        print(f"  {name:20}{method.summary} ({method.paper})")
+        _print_entry(f"  {name:20}", f"{method.summary} ({method.paper})")
 
 
 def list_runs(options: argparse.Namespace) -> None:
@@ -45,5 +48,17 @@ def list_runs(options: argparse.Namespace) -> None:
     for path, description in runs.items():
         print(f"  {path}: {description}")
 
+
+def _print_entry(name: str, text: str) -> None:
+    """On a terminal, further lines of the text stand below its first one; elsewhere an entry is one line."""
+    width = shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and width > len(name) + FEWEST_COLUMNS:
+        print(textwrap.fill(text, width, initial_indent=name, subsequent_indent=" " * len(name)))
+    else:
+        print(name + text)
+
+
+FEWEST_COLUMNS = 20
+"""beside the name: in less, a text is not worth a column of its own"""
 
 SECTIONS = {"tasks": list_tasks, "methods": list_methods, "runs": list_runs}

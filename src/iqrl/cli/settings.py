@@ -130,10 +130,21 @@ def add_settings(parser: argparse.ArgumentParser, groups: Iterable[type], method
 
 
 def _help(metadata: Mapping[str, Any], default: Any) -> str:
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    notes = [] if default in (None, REQUIRED, "") or callable(default) else [f"default: {shown}"]
+    notes = [] if default in (None, REQUIRED, "") or callable(default) else [f"default: {_default_text(default)}"]
     notes += [f"paper: {metadata['paper']}"] if metadata["paper"] else []
     return metadata["help"].replace("%", "%%") + (f" ({'; '.join(notes)})".replace("%", "%%") if notes else "")
+
+
+def _default_text(default: Any) -> str:
+    """
+    >>> _default_text(False), _default_text((64, 64)), _default_text(50_000), _default_text(5e-4)
+    ('no', '64 64', '50,000', '0.0005')
+    """
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    if isinstance(default, tuple):
+        return " ".join(map(str, default))
+    return f"{default:,}" if isinstance(default, int) else f"{default:g}" if isinstance(default, float) else default
 
 
 def _value_kind(hint: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def add_train(commands: Any, flags: Flags) -> None:
     parser = commands.add_parser(
         "train",
         help="train a method on a task",
-        usage="%(prog)s [-h] [TASK] [--method METHOD] [--preset PRESET] [--config FILE] [--out DIR] [SETTINGS]",
+        usage="%(prog)s [TASK] [--method METHOD] [SETTINGS]",
         description=f"{method.name}: {method.summary} ({method.paper})." if method else None,
         epilog=(MORE_HELP if flags.groups is COMMON else "")
         + "The defaults above are those of classic control; images have others: see docs/images.md. The file run.json "
@@ -64,8 +64,12 @@ def add_train(commands: Any, flags: Flags) -> None:
         "--preset",
         help="paper: the settings of the IQ paper for this task and method; original: those of the method's authors",
     )
-    parser.add_argument("--config", type=file_path, help="a TOML or JSON file of the settings below; flags override it")
-    parser.add_argument("--out", type=file_path, help="directory of the run (default: runs/TASK-METHOD-N…)")
+    parser.add_argument(
+        "--config", type=file_path, metavar="FILE", help="a TOML or JSON file of the settings below; flags override it"
+    )
+    parser.add_argument(
+        "--out", type=file_path, metavar="DIR", help="directory of the run (default: runs/TASK-METHOD-N…)"
+    )
     add_json(parser, "the summary")
     add_settings(parser, (*flags.groups, Following), method)
     add_cores(parser)

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import polars as pl
 
+from iqrl.colours import method_colour
 from iqrl.core.types import Agent, ContextInputs
 from iqrl.curve_svg import draw_curve
 from iqrl.envs.base import Task
@@ -152,7 +153,8 @@ class Result:
         numbers = ", ".join(f"{name} {text(summary[name])}" for name in ("highest", "final", "auc"))
         title = f"{run.method} on {run.task}, {memory_text(run)}"
         line = f"{seeds}, {far}; return: {numbers}; {self.memory:,} bytes of memory per seed"
-        return f"<div>{draw_curve(self.steps, self.returns, title)}<div>{html.escape(line)}</div></div>"
+        drawn = draw_curve(self.steps, self.returns, title, colour=method_colour(run.method))
+        return f"<div>{drawn}<div>{html.escape(line)}</div></div>"
 
     def summary(self) -> dict[str, Any]:
         """What `iqrl train --json` prints."""

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from iqrl.colours import method_colour
 from iqrl.curve_svg import draw_curve
 from iqrl.diagnostics.explain.diagnosis import diagnose
 from iqrl.diagnostics.explain.page import as_data, write_page
@@ -128,7 +129,8 @@ def test_the_first_line_says_what_became_of_it(name):
 def test_the_picture_marks_the_falls():
     picture = draw_falls(diagnose(*RUNS["a collapsed DQN"][0]()))
     assert picture.count("<polyline") == 1
-    assert picture.count('fill-opacity="0.16"') == 1
+    assert picture.count('fill-opacity="0.14"') == 1
+    assert ">fall that lasted</text>" in picture
     assert ": collapsed</text>" in picture
     assert "<path d=" in draw_falls(diagnose(*RUNS["images"][0]()))
 
@@ -138,6 +140,11 @@ def test_a_drawing_of_nothing_and_of_names_that_are_code():
     assert "<script>" not in drawn
     assert "nan" not in drawn
     assert "<circle" in draw_curve(np.array([1000]), np.array([[3.0]]), "one")
+
+
+def test_the_drawing_has_the_colour_of_the_method():
+    run, metrics = made(np.concatenate([rising(21), np.full(9, 200.0)]))
+    assert method_colour(run.method) in draw_falls(diagnose(run, metrics))
 
 
 def test_a_run_that_its_own_rules_stopped_is_at_its_end():

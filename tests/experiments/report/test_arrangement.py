@@ -142,3 +142,18 @@ def test_a_method_that_stores_nothing_has_no_buffer_size_in_its_label():
     assert [common_settings(runs) for runs in ([local], [iq])] == ["CartPole-v0", "CartPole-v0, N=100"]
     assert describe(local).startswith("local-q on CartPole-v0, stores nothing, 5 seeds")
     assert describe(resolve("CartPole-v0", "iq", buffer_size=1)).startswith("iq on CartPole-v0, N=1, 5 seeds")
+
+
+def test_labels_leave_out_what_changes_nothing_that_is_learned(small_run):
+    runs = [small_run(method="dqn", measure_every=100, seeds=5), small_run(method="dqn", buffer_size=1)]
+    assert distinct_labels(runs) == ["dqn N=100", "dqn N=1"]
+    assert distinct_labels([runs[0], small_run(method="dqn", seeds=5)]) == [
+        "dqn measure_every=100",
+        "dqn measure_every=0",
+    ]
+
+
+def test_runs_of_several_tasks_have_labels(small_run):
+    """A task may have settings that others lack."""
+    runs = [small_run(task=task, method="dqn") for task in ("CartPole-v0", "Pendulum-v0")]
+    assert distinct_labels(runs) == ["dqn", "dqn"]

@@ -128,11 +128,11 @@ def test_rivals_are_corrected_for_each_other():
         assert one.p == pytest.approx(2 / 70, abs=0.002)
         assert one.adjusted == pytest.approx(6 * max(each.p for each in tested), abs=0.02)
     # 4 against 4 seeds have no p below 2/70, and 6 tests need .05 / 6; but the interval of the mean leaves out 0.
-    assert {rank(one, found.tests) for one in tested} == {"told apart by the mean only"}
+    assert {rank(one, found.tests) for one in tested} == {"differs in the mean only"}
     assert headlines([found])[0].startswith(
-        "Final return over 1 cell, in percent of the range: iq differs in the mean, but not by the test of wins, from "
-        "dqn (P 1.00, +99% ["
+        "Final return (1 cell, in percent of the range): in the mean iq ends higher than dqn (+99% ["
     )
+    assert headlines([found])[0].endswith("P 1.00), which the test does not confirm.")
 
 
 def test_the_reference_is_iq_or_the_last_method_and_variants_stay_apart():
@@ -195,18 +195,20 @@ def test_where_no_test_can_hold_after_correction_it_is_said():
     """2 against 2 seeds have no p below 2/6; on a task without a scale there is no interval to read instead."""
     few = made(at("dqn", 1, [1.0, 2.0], task="Pong"), at("iq", 1, [11.0, 12.0], task="Pong"))
     found = compare(few)
-    assert [rank(one, found[0].tests) for one in found[0].overall] == ["told apart by the mean only"] * 2 + [
+    assert [rank(one, found[0].tests) for one in found[0].overall] == ["differs in the mean only"] * 2 + [
         "too few seeds to test"
     ]
     assert any(
         "no p below .333, and the least of the page's 3 tests must be below .017" in note for note in notes(found)
     )
     # A task without a range has its difference in returns.
-    assert headlines(found)[2].startswith("Deterioration over 1 cell: iq has too few seeds to be tested against dqn")
-    assert (
-        "differs in the mean, but not by the test of wins, from dqn (P 1.00, +10.0 [+9.00, +11.0])"
-        in headlines(found)[0]
+    assert headlines(found)[2].startswith("Deterioration (1 cell): iq has too few seeds to be tested against dqn")
+    assert headlines(found)[0] == (
+        "Final return (1 cell): in the mean iq ends higher than dqn (+10.0 [+9.00, +11.0], P 1.00), "
+        "which the test does not confirm."
     )
+    turned = compare(made(at("dqn", 1, [11.0, 12.0], task="Pong"), at("iq", 1, [1.0, 2.0], task="Pong")))
+    assert "in the mean iq ends lower than dqn (-10.0 [-11.0, -9.00], P 0.00)" in headlines(turned)[0]
 
 
 def test_studies_that_compare_no_methods_or_no_returns():
@@ -226,7 +228,7 @@ def test_the_same_every_time_and_whatever_the_order():
 def test_markdown_by_hand(small):
     lines = markdown_report(small).splitlines()
     assert "### Which differences are real?" in lines
-    assert any(line.startswith("Final return over 2 cells, in percent of the range: iq") for line in lines)
+    assert any(line.startswith("Final return (2 cells, in percent of the range): ") for line in lines)
     assert any(line.startswith(r"|  |  | final difference \[95%\] | final P \[95%\] | final p | AUC") for line in lines)
     assert any(line.startswith(r"| all cells | dqn | +38% \[") for line in lines)
     assert any(
@@ -246,14 +248,14 @@ def test_what_is_told_apart_is_marked():
     assert [cell.text for cell in row.cells[1:3]] == ["1.00 [0.48, 1.00]", ".024"]
     assert [cell.strong for cell in row.cells[:3]] == [True, False, True]
     assert headlines(found)[0].startswith(
-        "Final return over 1 cell, in percent of the range: iq ends higher than dqn (P 1.00, +48% ["
+        "Final return (1 cell, in percent of the range): iq ends higher than dqn (+48% ["
     )
     assert headlines(found)[2].startswith(
-        "Deterioration over 1 cell, in percent of the range: iq is not told apart from dqn"
+        "Deterioration (1 cell, in percent of the range): iq shows no clear difference from dqn"
     )
     turned = headlines(compare(made(at("dqn", 1, high), at("iq", 1, low))))
     assert turned[1].startswith(
-        "Area under the curve over 1 cell, in percent of the range: iq has a smaller area than dqn (P 0.00, -48% ["
+        "Area under the curve (1 cell, in percent of the range): iq has a smaller area than dqn (-48% ["
     )
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from iqrl.colours import COLOURS, METHODS
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import plot_labels
-from iqrl.experiments.report.colours import COLOURS, METHODS
 from iqrl.experiments.report.figures.curves import _band, _line_styles, plot_curves
 from iqrl.make_run import resolve
 

@@ -3,10 +3,10 @@ import re
 import numpy as np
 import pytest
 
+from iqrl.colours import COLOURS
 from iqrl.diagnostics.analysis.neighbours import nearest_neighbours
 from iqrl.envs.classic.cartpole import cartpole
 from iqrl.errors import BadInput
-from iqrl.experiments.report.colours import COLOURS
 from iqrl.experiments.report.figures import maps
 from iqrl.experiments.report.figures.maps import plot_neighbour_map, plot_neighbours, plot_states, project
 

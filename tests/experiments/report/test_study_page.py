@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from made_up_studies import METHODS, curves, learned, record, study, whole_report
 
+from iqrl.colours import COLOURS, DARK_COLOURS, shared_colours
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import arrange
 from iqrl.experiments.report.cells import count_verdicts, detail_table, highest_table, judge, summarise_runs
@@ -16,7 +17,6 @@ from iqrl.experiments.report.charts import (
     axis_kind,
     charts_of,
 )
-from iqrl.experiments.report.colours import COLOURS, DARK_COLOURS, shared_colours
 from iqrl.experiments.report.figures.curves import draw_study
 from iqrl.experiments.report.page.render import render_page
 from iqrl.experiments.report.write import latex_report, markdown_report, write_report
@@ -317,7 +317,7 @@ def test_a_report_is_a_page_tables_and_figures(tmp_path):
     paths, findings = write_report([few], tmp_path / "new" / "report")
     assert len(findings) == 3
     assert findings[0].startswith(
-        "Final return over 1 cell, in percent of the range: srnn has too few seeds to be tested against dqn"
+        "Final return (1 cell, in percent of the range): srnn has too few seeds to be tested against dqn"
     )
     names = [str(path.relative_to(tmp_path / "new" / "report")) for path in paths]
     assert names[:3] == ["report.html", "tables/a-b.md", "tables/a-b.tex"]

@@ -2,23 +2,18 @@
 
 import json
 import re
-import shutil
 
+import chromium
 import numpy as np
 import pytest
+from chromium import ask, window
 from made_up_studies import METHODS, learned, record, study, whole_report
 
 from iqrl.experiments.report.page.render import render_page
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium or chromedriver is not installed")
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait", reason="no selenium").WebDriverWait
+pytestmark = chromium.REQUIRED
 
-OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900",
-)  # fmt: skip
 ODD = 'my_module:x<y>"&,'
 BESIDE = "a variant with quite a long name that a head must break"
 
@@ -62,14 +57,8 @@ def page(studies, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium.started(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture
@@ -79,15 +68,6 @@ def opened(browser, page):
     browser.get(page.as_uri())
     yield browser
     assert browser.get_log("browser") == []
-
-
-def window(browser, width, height):
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def ask(browser, script, *arguments):
-    return browser.execute_script(f"return {script}", *arguments)
 
 
 def paths(browser, chart):

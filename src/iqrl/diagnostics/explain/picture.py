@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from iqrl.colours import method_colour
 from iqrl.curve_svg import Mark, draw_curve
 from iqrl.diagnostics.explain.diagnosis import Diagnosis
 from iqrl.diagnostics.explain.evidence import FallEvidence
@@ -11,8 +12,7 @@ from iqrl.methods.registry import memory_text
 
 
 def draw_falls(diagnosis: Diagnosis) -> str:
-    """An SVG drawing: red where a fall lasted until the end, orange where half of it was regained. The falls are
-    numbered as on the page."""
+    """An SVG drawing. The falls are numbered as on the page."""
     seeds = diagnosis.seeds
     steps = max((seed.steps for seed in seeds), key=len)
     returns = np.full((len(seeds), len(steps)), np.nan)
@@ -20,7 +20,8 @@ def draw_falls(diagnosis: Diagnosis) -> str:
         row[: len(seed.returns)] = seed.returns
     run = diagnosis.run
     title = f"{run.method} on {run.task}, {memory_text(run)}: {diagnosis.fate.fate}"
-    return draw_curve(steps, returns, title, [_mark(i, it) for i, it in enumerate(diagnosis.falls, 1)])
+    marks = [_mark(i, it) for i, it in enumerate(diagnosis.falls, 1)]
+    return draw_curve(steps, returns, title, marks, method_colour(run.method))
 
 
 def _mark(place: int, evidence: FallEvidence) -> Mark:

@@ -27,6 +27,8 @@ SHORT = {"buffer_size": "N", "contexts": "k", "gamma": "γ", "distill_weight": "
 MeasuredRun = tuple[Run, pl.DataFrame]
 """a run and its metrics"""
 NEVER_IN_LABELS = ("task", "method", "steps", "period", "epsilon_decay")
+SELDOM_IN_LABELS = ("seed", "seeds", "measure_")
+"""beginnings of settings that change nothing that is learned: in labels only where runs differ in nothing else"""
 
 
 def unique(items: Iterable[Any]) -> list[Any]:
@@ -50,17 +52,25 @@ def _value_text(value: Any) -> str:
 
 def distinct_labels(runs: Sequence[Run]) -> list[str]:
     """The method, and every setting in which runs of that method differ."""
+    short = _labels(runs, SELDOM_IN_LABELS)
+    names = {(run.task, label) for run, label in zip(runs, short, strict=True)}
+    return short if len(names) == len(runs) else _labels(runs, ())
+
+
+def _labels(runs: Sequence[Run], left_out: tuple[str, ...]) -> list[str]:
     configs = [run.to_dict() for run in runs]
 
     def label(run: Run) -> str:
         same_method = [config for config in configs if config["method"] == run.method]
         unnamed = (*NEVER_IN_LABELS, "buffer_size") if stores_nothing(run) else NEVER_IN_LABELS
-        settings = {name: value for name, value in run.to_dict().items() if name not in unnamed}
-        differs = lambda name, others: len({str(other[name]) for other in others}) > 1
+        shown = lambda name: name not in unnamed and not name.startswith(left_out)
+        settings = {name: value for name, value in run.to_dict().items() if shown(name)}
+        # Runs of other tasks may lack a setting.
+        differs = lambda name, others: len({str(other[name]) for other in others if name in other}) > 1
         # The buffer size is what this library is about: it is named wherever runs differ in it.
         differing = [name for name in settings if differs(name, configs if name == "buffer_size" else same_method)]
-        short = lambda name: "N" if name == "buffer_size" else name
-        return " ".join([run.method, *[f"{short(name)}={settings[name]}" for name in differing]])
+        text = lambda name: size_name(run.buffer_size) if name == "buffer_size" else f"{name}={settings[name]}"
+        return " ".join([run.method, *map(text, differing)])
 
     return [label(run) for run in runs]
 

@@ -97,13 +97,12 @@ def _ends_of_five(returns: np.ndarray) -> tuple[float, float]:
 def verdict_legend() -> str:
     """What the verdicts mean, in sentences."""
     return (
-        f"Verdict: the highest point of our mean curve beside the number that the paper prints. The paper gives no "
-        f"spread over its {PAPERS_RUNS} runs, so its uncertainty is taken from our seeds: from how far the highest "
-        f"points of every {PAPERS_RUNS} of them lie apart, widened by what our own number leaves open. "
-        f"{SIGNS[AS_PRINTED]} {AS_PRINTED}: {PAPERS_RUNS} runs such as ours would print such a number, 19 times of "
-        f"20. {SIGNS[ABOVE]} {ABOVE} or {SIGNS[BELOW]} {BELOW}: our runs are above it or below it. Runs with settings "
-        f"of their own, or of another length than the paper's, have no verdict, nor have fewer than {FEWEST_SEEDS} "
-        f"seeds."
+        f"Verdict: our highest return beside the number that the paper prints. The paper gives no spread over its "
+        f"{PAPERS_RUNS} runs, so it is estimated from our seeds: from the highest returns of all choices of "
+        f"{PAPERS_RUNS} of them, widened for the uncertainty of our own number. {SIGNS[AS_PRINTED]} {AS_PRINTED}: "
+        f"{PAPERS_RUNS} runs such as ours would print such a number, 19 times of 20. {SIGNS[ABOVE]} {ABOVE} or "
+        f"{SIGNS[BELOW]} {BELOW}: our runs are above it or below it. There is no verdict for runs with other settings "
+        f"or another length than the paper's, nor for fewer than {FEWEST_SEEDS} seeds."
     )
 
 
@@ -114,9 +113,9 @@ def scale_legend(tasks: Sequence[str] = tuple(SCALES)) -> str:
     number = lambda value: f"{value:g}".replace("-", "−")
     scales = ", ".join(f"{task} {number(it.worst)}…{number(it.best)}" for task, it in SCALES.items() if task in tasks)
     return (
-        f"Ranges of returns, from what hardly any policy stays below to what a good one reaches: {scales}. A seed "
-        f"never learned if no point of its curve is a quarter of the way from a random policy to a good one; it "
-        f"collapsed if one is, and the final has lost half of what the best point had gained or more."
+        f"Ranges of returns, from those of a very bad policy to those of a good one: {scales}. A seed never learned if "
+        f"no point of its curve is a quarter of the way from a random policy to a good one. It collapsed if it learned "
+        f"and its final return lost at least half of what its best point had gained."
     )
 
 
@@ -387,12 +386,12 @@ def interval_text(interval: Interval, number: Callable[[float], str] = return_te
     >>> interval_text(Interval(12.0, 10.0, 14.0)), interval_text(Interval(200.0, 200.0, 200.0))
     ('12.0 [10.0, 14.0]', '200.0 (no spread)')
     >>> interval_text(Interval(199.99, 199.98, 199.995))
-    '200.0 (narrower than its digits)'
+    '200.0 (interval within the last digit)'
     """
     if interval.has_no_width:
         return f"{number(interval.value)} ({NO_SPREAD})"
     if number(interval.low) == number(interval.high):
-        return f"{number(interval.value)} (narrower than its digits)"
+        return f"{number(interval.value)} (interval within the last digit)"
     return f"{number(interval.value)} [{number(interval.low)}, {number(interval.high)}]"
 
 

@@ -21,6 +21,7 @@ from iqrl.experiments.report.comparisons import (
     Difference,
     Measure,
     Standing,
+    is_ahead,
     rank,
 )
 from iqrl.experiments.report.table import Cell, Column, Row, Section, Table
@@ -37,38 +38,43 @@ MOST_NAMED = 4
 
 
 def headlines(comparisons: Sequence[Comparison]) -> list[str]:
-    """A sentence per variant and measure: which methods the reference is told apart from, and by how much."""
-    return [
-        _headline(one, name, measure, named=len(comparisons) > 1)
-        for one in comparisons
-        if one.overall
-        for name, measure in MEASURES.items()
-    ]
+    """A sentence per variant and measure: from which methods the reference differs, and by how much."""
+    return [_headline(one, name, measure) for one in comparisons if one.overall for name, measure in MEASURES.items()]
 
 
-def _headline(comparison: Comparison, name: str, measure: Measure, named: bool) -> str:
+def _headline(comparison: Comparison, name: str, measure: Measure) -> str:
     over_all = [one for one in comparison.overall if one.buffer_size is None and one.measure == name]
     words = {
-        BETTER: measure.better,
-        WORSE: measure.worse,
-        BY_MEAN: "differs in the mean, but not by the test of wins, from",
-        APART: "is not told apart from",
-        TOO_FEW: "has too few seeds to be tested against",
+        (BETTER, True): f"IT {measure.better} RIVALS",
+        (WORSE, False): f"IT {measure.worse} RIVALS",
+        (BY_MEAN, True): f"in the mean IT {measure.better} RIVALS, which the test does not confirm",
+        (BY_MEAN, False): f"in the mean IT {measure.worse} RIVALS, which the test does not confirm",
+        (APART, None): "IT shows no clear difference from RIVALS",
+        (TOO_FEW, None): "IT has too few seeds to be tested against RIVALS",
     }
     parts = []
-    for place, verb in words.items():
-        rivals = [f"{one.rival}{_effect_note(one)}" for one in over_all if rank(one, comparison.tests) == place]
-        parts += [f"{verb} {listing(rivals)}"] if rivals else []
-    start = f"{variant_name(comparison)}, {measure.name}" if named else measure.name[0].upper() + measure.name[1:]
+    for key, clause in words.items():
+        rivals = [f"{one.rival} {_effect_note(one)}" for one in over_all if _place(one, comparison.tests) == key]
+        subject = "it" if parts else comparison.reference
+        parts += [clause.replace("IT", subject, 1).replace("RIVALS", listing(rivals))] if rivals else []
+    start = measure.name[0].upper() + measure.name[1:] + (f", {comparison.variant}" if comparison.variant else "")
     cells = count(max(one.cells for one in over_all), "cell")
     scale = ", in percent of the range" if any(one.share for one in over_all) else ""
-    return f"{start} over {cells}{scale}: {comparison.reference} {'; it '.join(parts)}."
+    return f"{start} ({cells}{scale}): {'; '.join(parts)}."
+
+
+def _place(one: Difference, tests: int) -> tuple[str, bool | None]:
+    """Where the reference stands, and whether it is ahead, where that is said."""
+    place = rank(one, tests)
+    if place in (BETTER, WORSE):
+        return place, place == BETTER
+    return place, is_ahead(one) if place == BY_MEAN else None
 
 
 def _effect_note(one: Difference) -> str:
-    """How often and by how much, since one does not follow from the other."""
+    """By how much and how often, since one does not follow from the other."""
     effect = _mean_text(one)
-    return f" (P {one.improvement.value:.2f}{f', {effect}' if effect else ''})"
+    return f"({f'{effect}, ' if effect else ''}P {one.improvement.value:.2f})"
 
 
 def _mean_text(one: Difference) -> str:
@@ -180,9 +186,9 @@ def cell_table(comparison: Comparison) -> Table:
     """The reference against each rival in every cell."""
     caption = (
         f"{comparison.reference} minus the other method: returns, and in percent of the task's range with its 95% "
-        f"bootstrap interval; bold where the interval leaves out 0. P: how likely a run of {comparison.reference} is "
-        f"the better one. Less deterioration is better. Single cells are not tested: of so many, some intervals leave "
-        f"out 0 by chance"
+        f"bootstrap interval; bold where the interval excludes 0. P: how likely a run of {comparison.reference} is "
+        f"the better one. Less deterioration is better. Single cells are not tested: of so many, some intervals "
+        f"exclude 0 by chance"
     )
     found = {(one.cell, one.rival, one.measure): one for one in comparison.cells}
     pairs = unique((one.cell, one.rival) for one in comparison.cells)

@@ -37,7 +37,7 @@ from iqrl.statistics.significance import (
 REFERENCE = "iq"
 """where a study names none"""
 BETTER, WORSE, BY_MEAN, APART, TOO_FEW = (
-    "better", "worse", "told apart by the mean only", "not told apart", "too few seeds to test",
+    "better", "worse", "differs in the mean only", "no clear difference", "too few seeds to test",
 )  # fmt: skip
 LEVEL = 0.05
 FEWEST_SEEDS = 2
@@ -173,7 +173,7 @@ def _compare_study(study: StudyResults) -> list[Comparison]:
 
 
 def rank(difference: Difference, tests: int) -> str:
-    """Where the reference stands: better than the rival, worse, or not told apart from it; or no test could tell.
+    """Where the reference stands: better than the rival, worse, or with no clear difference; or no test could tell.
 
     The test is of wins. A method that wins rarely and by far may have the larger mean all the same; then the interval
     of the difference leaves out 0, which is said.
@@ -184,6 +184,14 @@ def rank(difference: Difference, tests: int) -> str:
     if apart and (apart.low > 0 or apart.high < 0):
         return BY_MEAN
     return TOO_FEW if difference.smallest * tests > LEVEL else APART
+
+
+def is_ahead(difference: Difference) -> bool:
+    """Whether the reference has the better mean; by wins, where there is no mean over the cells."""
+    apart = difference.share or difference.effect
+    if apart is None:
+        return difference.improvement.value > 0.5
+    return (apart.value > 0) == MEASURES[difference.measure].more_is_better
 
 
 def sizes_of(cells: Sequence[CellName]) -> list[int | None]:

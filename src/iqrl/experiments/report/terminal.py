@@ -18,9 +18,9 @@ import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from iqrl.colours import method_colour
 from iqrl.diagnostics.metrics import heading_of
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
-from iqrl.experiments.report.colours import method_colour
 from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
 from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning

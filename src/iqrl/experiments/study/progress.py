@@ -9,6 +9,7 @@ from collections.abc import Generator, Sequence
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -99,7 +100,16 @@ def render_progress(progress: StudyProgress) -> Group:
 
 
 def print_studies(studies: Sequence[Study], cores: int, console: Console) -> None:
-    """A table of studies: runs, steps, and the time that they take on so many cores."""
+    """A table of studies: runs, steps, and the time that they take on so many cores; a list where it is narrow."""
+    (_print_table if console.width >= WIDE else _print_list)(studies, cores, console)
+    print(f"times are estimates for the {cores} core{'s' * (cores > 1)} of this machine", file=console.file)
+
+
+WIDE = 110
+"""columns in which titles of studies are one or two lines"""
+
+
+def _print_table(studies: Sequence[Study], cores: int, console: Console) -> None:
     table = Table("study", "what", "runs × seeds", "steps", "time here", box=box.SIMPLE)
     table.columns[0].no_wrap = True
     for column in table.columns[2:]:
@@ -107,7 +117,16 @@ def print_studies(studies: Sequence[Study], cores: int, console: Console) -> Non
     for study in studies:
         table.add_row(study.name, study.title, *_size_of(study, cores))
     console.print(table)
-    print(f"times are estimates for the {cores} core{'s' * (cores > 1)} of this machine", file=console.file)
+
+
+def _print_list(studies: Sequence[Study], cores: int, console: Console) -> None:
+    for study in studies:
+        size = _size_of(study, cores)
+        if len(size) > 1:
+            runs, steps, time = size
+            size = f"{runs.replace(' ×', ' runs ×')} seeds", f"{steps} steps", time
+        console.print(Text(study.name, "bold"))
+        console.print(Padding(Text(f"{study.title}. {', '.join(size)}"), (0, 0, 0, 4)))
 
 
 def _size_of(study: Study, cores: int) -> tuple[str, ...]:

@@ -18,9 +18,9 @@ COLUMNS = {"highest": "highest", "final": "final", "auc": "AUC", "fall": "deteri
 HEAD = f"""\
 # The paper's claims, one by one
 
-What Zhang et al. 2022 say, and what of it comes out of our runs. The numbers are made from `results/` by \
-`scripts/results`, and a verdict follows from them by the rules below; claims that no run here can test have a verdict \
-by hand, with its reason. A place is a section of the paper and a paragraph in it.
+What Zhang et al. 2022 claim, and which of it our runs confirm. The numbers are made from `results/` by \
+`scripts/results`. A verdict follows from them by the rules below. Claims that no run here can test have a verdict by \
+hand, with its reason. A place is a section of the paper and a paragraph in it.
 
 **Measures.** *Highest*: the highest point of the mean curve over seeds, the paper's number. *Final*: the last tenth \
 of a run. *AUC*: the mean of the whole curve. *Deterioration*: the best point of a seed's curve minus its final; less \
@@ -30,9 +30,9 @@ left open.
 
 **Numbers.** *Difference*: first side minus second, in percent of the task's range of returns, averaged over tasks and \
 buffers, with its 95% bootstrap interval over seeds. *P*: how likely a run of the first side is the better one. *p*: \
-two-sided permutation test of the seeds within tasks and buffers; of P, and for the highest point of the difference. \
-It is corrected (Holm) for all {{tests}} tests of this page. *Seeds*: the fewest of a cell. *Never learned*, \
-*collapsed*: seeds of all cells, of the first side and of the second.
+two-sided permutation test of the seeds within tasks and buffers. It tests P, and for the highest point the \
+difference. It is corrected (Holm) for all {{tests}} tests of this page. *Seeds*: the fewest of a cell. \
+*Never learned*, *collapsed*: seeds of all cells, of the first side and of the second.
 
 **Verdicts.**
 

@@ -15,10 +15,10 @@ ALIKE = 0.10
 """share of the range within which two sides are called comparable"""
 RULES = f"""\
 - By one measure, *yes*: the difference has the sign that the claim says, and its test, corrected for all tests of \
-this page, is below {LEVEL:g}. *In the mean only*: the 95% interval of the difference leaves out 0, the corrected test \
-does not. *The opposite*, and *the opposite, in the mean only*: the same with the other sign. *Not shown*: all else; \
-it does not say that there is no difference. Less deterioration counts only for a side of which no more \
-seeds never learned: what was never learned cannot be lost.
+this page, is below {LEVEL:g}. *In the mean only*: the 95% interval of the difference excludes 0, but the corrected \
+test is not below {LEVEL:g}. *The opposite*, and *the opposite, in the mean only*: the same with the other sign. \
+*Not shown*: all else; it does not say that there is no difference. Less deterioration counts only if no more seeds \
+of that side never learned: a return that was never reached cannot be lost.
 - A claim that two sides are comparable is *yes* if the whole interval of the difference lies within {ALIKE:.0%} of \
 the range, *the opposite* if the whole interval lies outside, and *not shown* otherwise.
 - A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It **does not hold** \

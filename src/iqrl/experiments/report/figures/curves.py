@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from scipy.stats import t as student_t
 
+from iqrl.colours import COLOURS, METHODS, cycle_colours, shared_colours
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import common_settings, plot_labels, unique
 from iqrl.experiments.report.charts import (
@@ -42,7 +43,6 @@ from iqrl.experiments.report.charts import (
     ordered_variants,
     profile_charts,
 )
-from iqrl.experiments.report.colours import COLOURS, METHODS, cycle_colours, shared_colours
 from iqrl.experiments.report.comparisons import Comparison
 from iqrl.experiments.study.results import StudyResults
 from iqrl.files import write_whole, writing

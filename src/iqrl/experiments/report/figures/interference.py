@@ -13,16 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from iqrl.colours import COLOURS, method_colour, shared_colours
 from iqrl.diagnostics.analysis.context_matrix import ContextMatrix
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, plot_labels, unique
-from iqrl.experiments.report.colours import COLOURS, shared_colours
 from iqrl.experiments.report.figures.curves import colour_limit, drawing, percent, style_step_axis
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_values
 
-INTERFERENCE, PERFORMANCE = COLOURS[2], COLOURS[4]
-"""green and orange, as in the paper"""
+INTERFERENCE, OTHER_METHODS = "#4a5560", COLOURS[4]
+"""interference is grey, since a return has the colour of its method"""
 FEW_POINTS = 60
 MOST_SEEDS = 6
 """panels of a figure that is still read at a glance"""
@@ -38,10 +38,11 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
     if seed is not None and seed not in seeds:
         raise BadInput(f"seed {seed} is not in the run; it has {', '.join(map(str, seeds))}.")
     shown = seeds[:MOST_SEEDS] if seed is None else [seed]
+    colour = method_colour(run.method) or OTHER_METHODS
     with drawing(path, 8.0, 1.2 + 2.0 * len(shown) + (1.0 if len(shown) == 1 else 0.0)) as figure:
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         for number, (axis, each) in enumerate(zip(panels, shown, strict=True)):
-            _draw_seed(axis, metrics.filter(pl.col("seed") == each).sort("step"))
+            _draw_seed(axis, metrics.filter(pl.col("seed") == each).sort("step"), colour)
             axis.set_title(f"seed {each}", loc="left", fontsize=10)
             if number < len(shown) - 1:
                 axis.set_xlabel("")
@@ -49,11 +50,11 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
         figure.align_ylabels(panels)
         handles, labels = panels[0].get_legend_handles_labels()
         place = {"loc": "outside lower center", "ncols": 3, "frameon": False}
-        figure.legend([*handles, Line2D([], [], color=PERFORMANCE)], [*labels, "return"], **place)
+        figure.legend([*handles, Line2D([], [], color=colour)], [*labels, "return"], **place)
     return Path(path)
 
 
-def _draw_seed(axis: Axes, table: pl.DataFrame) -> None:
+def _draw_seed(axis: Axes, table: pl.DataFrame, colour: str) -> None:
     steps, aei, raised = (table[name].to_numpy() for name in ("step", "aei", "negative_interference"))
     axis.plot(steps, aei, color=INTERFERENCE, linewidth=1.4, label="AEI, mean over all updates")
     raising: Any = {"color": INTERFERENCE, "alpha": 0.25, "linewidth": 0, "label": "over those that raise the error"}
@@ -61,15 +62,15 @@ def _draw_seed(axis: Axes, table: pl.DataFrame) -> None:
     _readable_scale(axis, aei, raised)
     axis.axhline(0.0, color=INTERFERENCE, linewidth=0.6)
     style_step_axis(axis)
-    axis.set_ylabel("AEI", color=INTERFERENCE)
+    axis.set_ylabel("AEI, reward²", color=INTERFERENCE)
     axis.tick_params(axis="y", labelcolor=INTERFERENCE)
     other = axis.twinx()
     # Periods in which no episode ended are passed over, and a point that stands alone is seen.
     ended = table.filter(pl.col("return").is_not_nan())
     marker = "." if ended.height < FEW_POINTS else ""
-    other.plot(ended["step"], ended["return"], color=PERFORMANCE, linewidth=1.4, marker=marker)
-    other.set_ylabel("return", color=PERFORMANCE)
-    other.tick_params(axis="y", labelcolor=PERFORMANCE)
+    other.plot(ended["step"], ended["return"], color=colour, linewidth=1.4, marker=marker)
+    other.set_ylabel("return", color=colour)
+    other.tick_params(axis="y", labelcolor=colour)
     other.spines[["top", "left"]].set_visible(False)
 
 
@@ -110,7 +111,7 @@ def plot_negative_interference(runs: Sequence[MeasuredRun], path: str | Path) ->
                 _draw_run(axis, metrics, label, colour_of[label])
             axis.set_yscale("log")
             axis.set_title(common_settings([run for run, _ in at(place)]))
-            axis.set_ylabel("negative interference (band: seeds)")
+            axis.set_ylabel("negative interference, reward²\n(band: lowest to highest seed)")
             style_step_axis(axis)
             axis.legend(frameon=False)
     return Path(path)

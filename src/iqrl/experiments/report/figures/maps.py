@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from iqrl.colours import cycle_colours
 from iqrl.core.agent import as_q_learner
 from iqrl.diagnostics.analysis.context_matrix import cluster_states
 from iqrl.diagnostics.analysis.experience import gather
@@ -16,7 +17,6 @@ from iqrl.diagnostics.interference.td_errors import CLUSTERS
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import plot_labels
-from iqrl.experiments.report.colours import cycle_colours
 from iqrl.experiments.report.figures.curves import drawing
 from iqrl.training.results import Result
 

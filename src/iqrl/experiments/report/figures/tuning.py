@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iqrl.experiments.report.colours import COLOURS
+from iqrl.colours import COLOURS
 from iqrl.experiments.report.figures.curves import drawing
 from iqrl.experiments.tuning import Tuning
 from iqrl.methods.base import Span

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -112,12 +113,13 @@ def returns_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
 
 def _verdict_text(summaries: Sequence[RunSummary]) -> str:
     """How many runs have which verdict; empty where there is nothing to compare."""
-    return ", ".join(f"{SIGNS[name]} {number} {name}" for name, number in count_verdicts(summaries).items())
+    counts = ", ".join(f"{SIGNS[name]} {number} {name}" for name, number in count_verdicts(summaries).items())
+    return f"against the paper: {counts}" if counts else ""
 
 
 def _verdict_line(summaries: Sequence[RunSummary]) -> str:
     text = _verdict_text(summaries)
-    return f'<p class="verdicts">Compared with the paper: {text}.</p>' if text else ""
+    return f'<p class="verdicts">{text[0].upper()}{text[1:]}.</p>' if text else ""
 
 
 def _highest_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
@@ -253,13 +255,26 @@ PROFILES = (
 )
 
 
+WHAT_P_IS = (
+    "In brackets: the mean difference with its 95% interval, and P, how likely a run is better than one of the other "
+    "method; 0.50 is no difference."
+)
+
+
 def headline_part(comparisons: Sequence[Comparison], number: int) -> str:
     """The results of the comparisons, for the head of a section; `number` is that of the study."""
     sentences = headlines(comparisons)
     if not sentences:
         return ""
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f'<ul class="findings">{items}</ul><p><a href="#differences-{number}">{QUESTION}</a></p>'
+    items = "".join(f"<li>{_with_lead(sentence)}</li>" for sentence in sentences)
+    link = f'<a href="#differences-{number}">{QUESTION}</a>'
+    return f'<ul class="findings">{items}</ul><p class="note">{WHAT_P_IS} Tables and tests: {link}</p>'
+
+
+def _with_lead(sentence: str) -> str:
+    """What was measured in bold, then what was found; with signs of minus, and without a break after P."""
+    lead, bracket, found = re.sub(r"(?<!\w)-(?=\d)", "−", sentence).partition(" (")
+    return f"<b>{escape(lead)}</b>{bracket}{escape(found)}".replace(" P ", " P&nbsp;")
 
 
 def margin_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from iqrl.colours import COLOURS, DARK_COLOURS, shared_colours
 from iqrl.experiments.report.arrangement import gather_studies, unique
 from iqrl.experiments.report.cells import RunSummary, summarise_runs, unfinished_text, verdict_legend
 from iqrl.experiments.report.charts import (
@@ -30,7 +31,6 @@ from iqrl.experiments.report.charts import (
     ordered_variants,
     profile_charts,
 )
-from iqrl.experiments.report.colours import COLOURS, DARK_COLOURS, shared_colours
 from iqrl.experiments.report.comparisons import Comparison, compare_page
 from iqrl.experiments.report.page.parts import (
     chart_groups,

@@ -1,4 +1,4 @@
-"""One table of colours: a method has the same one on the page, in figures and in the terminal.
+"""One table of colours: a method has the same one on the page, in figures, in notebooks and in the terminal.
 
 Every kind of colour vision tells them apart: the nearest two of the eight are 10 apart (OKLab × 100) in normal vision
 and in simulated protanopia, deuteranopia and tritanopia. Each has a contrast of 3 to its background. The second
