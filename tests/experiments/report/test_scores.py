@@ -1,0 +1,27 @@
+"""All tasks together, by hand."""
+
+from made_up_studies import curves, record, study
+
+from iqrl.experiments.report.cells import summarise_runs
+from iqrl.experiments.report.scores import scores_table
+from iqrl.experiments.report.table import markdown
+
+
+def test_means_over_tasks_by_hand():
+    """CartPole-v0 goes from 9 to 200, MountainCar-v0 from -200 to -100; a line without both tasks is left out."""
+    of = lambda task, bins: record(method="local-q", task=task, bins=bins, seeds=1, varied=("task", "bins"))
+    runs = [
+        of("CartPole-v0", 8),
+        of("MountainCar-v0", 8),
+        of("CartPole-v0", 16),
+        of("MountainCar-v0", 16),
+        of("CartPole-v0", 4),
+    ]
+    values = [200.0, -150.0, 104.5, -100.0, 200.0]
+    made = study(runs, [curves(run, **{"return": [[it, it]]}) for run, it in zip(runs, values, strict=True)])
+    assert markdown(scores_table(summarise_runs(made))).splitlines() == [
+        "| run | final CartPole-v0 | final MountainCar-v0 | mean final | mean AUC |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| bins=8 | 200.0 | -150.0 | **75.0%** | **75.0%** |",
+        "| bins=16 | 104.5 | -100.0 | **75.0%** | **75.0%** |",
+    ]
