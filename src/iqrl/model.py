@@ -319,14 +319,19 @@ MODELS = {method: _model_of(method) for method in METHODS}
 def load_model(path: str | Path, env: Named | None = None) -> Model:
     """A model from its file. `env`: the environment, to evaluate a model or to go on learning where its name is not
     enough; acting needs none."""
-    task = None
-    if env is not None:
-        task = name_of(copies_of(env) if isinstance(env, gymnasium.Env) else env)
-        trust([task])
-    saved = read_model(Path(path), task)
+    saved = read_model(Path(path), given_task(env))
     model = _empty(saved.result.run)
     model._result, model._session, model.changes = saved.result, saved.session, saved.changes
     return model
+
+
+def given_task(env: Named | None) -> str | None:
+    """The name of an environment that the user gives; it is trusted."""
+    if env is None:
+        return None
+    name = name_of(copies_of(env) if isinstance(env, gymnasium.Env) else env)
+    trust([name])
+    return name
 
 
 def _empty(run: Run) -> Model:

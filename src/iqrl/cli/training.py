@@ -119,6 +119,7 @@ def resume(options: argparse.Namespace) -> None:
     from iqrl.training.run_directory import RunStore
 
     store = RunStore.open(options.run)
+    store.warn_of_edits()
     store.follow(read_following(store.following, options))
     if options.steps is not None:
         store.extend(options.steps)

@@ -39,7 +39,7 @@ from iqrl.files import (
 from iqrl.locks import locked
 from iqrl.make_run import read_run
 from iqrl.methods.registry import memory_text
-from iqrl.plugins import mark_of, trust_marked
+from iqrl.plugins import mark_of, trust_marked, warn_of_edits
 from iqrl.settings import Following, Run
 from iqrl.training.checkpoint import load_state, save_state
 
@@ -121,6 +121,10 @@ class RunStore:
         with writing(path):
             store.write_info()
         return store
+
+    def warn_of_edits(self) -> None:
+        """Where the run goes on with other code of the user's own than it began with."""
+        warn_of_edits(self.info.get("mark"), *self.run.names)
 
     def write_info(self) -> None:
         write_json(self.path / RUN_FILE, "run", self.info)
