@@ -16,7 +16,7 @@ import contextlib, sys
 from iqrl.cli.main import main
 
 for arguments in (
-    "", "--help", "--version", "train --help", "resume --help", "watch --help", "watch", "interference --help",
+    "", "--help", "--version", "resume --help", "watch --help", "watch", "interference --help",
     "study --help", "study run --help", "tran", "trian", "train", "train CartPole-v0 --lr 3",
     "train CartPole-v0 --total-timesteps=9", "train CartPole-v0 extra", "train CartPole-v0 --steps many",
     "train x --config no.toml", "interference x --updates 5", "study run table1 --part 3/2",
