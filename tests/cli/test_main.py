@@ -85,6 +85,7 @@ def test_errors_and_exit_codes(run, monkeypatch, error, code, message):
         (["train", "CartPole-v0", "--steps", "many"], "argument --steps: 'many' is not a whole number"),
         (["train", "CartPole-v0", "--gamma", "high"], "argument --gamma: 'high' is not a number"),
         (["train", "CartPole-v0", "--device", "abacus"], "device abacus is not one that JAX finds here, which is cpu"),
+        (["watch", "cart.iqrl", "--terminal"], "unknown argument '--terminal'; see iqrl watch --help."),
         (["study", "run", "mine.toml", "--worker", "2"], "unknown argument '--worker'; did you mean --workers?"),
         (["study", "status", ".", "extra"], "unexpected argument 'extra'; see iqrl study status --help."),
         (["report"], "the following arguments are required: DIR; see iqrl report --help."),
