@@ -29,7 +29,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 NOT_RUN = {"docs/interference.md": "needs Stable-Baselines3"}
 """pages whose Python is only compiled"""
 STUB = "from gymnasium.envs.classic_control import CartPoleEnv\nMyEnv = SlowEnv = make_env = CartPoleEnv\n"
-"""what pages call my_module and my_env"""
+"""what pages call my_module, my_env and my_file"""
 SPELLED = {"iqrl": "iqrl", "python": "python", ".venv/bin/python": "python", "pip": "pip"}
 SCRIPTS = {f"scripts/{path.name}": "script" for path in (ROOT / "scripts").iterdir()}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -62,7 +62,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(ROOT / "examples"), *sys.path])
     monkeypatch.setattr(plugins, "_trusted", set())
-    for name in ("my_module.py", "my_env.py"):
+    for name in ("my_module.py", "my_env.py", "my_file.py"):
         (tmp_path / name).write_text(STUB)
     (tmp_path / "tuning" / "CartPole-v1-dqn").mkdir(parents=True)
     (tmp_path / "tuning" / "CartPole-v1-dqn" / "best.toml").write_text('task = "CartPole-v1"\nmethod = "dqn"\n')

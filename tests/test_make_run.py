@@ -160,7 +160,7 @@ def test_unknown_names_suggest_the_nearest(task, method, words):
         ("dqn", {"srnn_beta": 0.2}, "method 'dqn' has no sparse representations; srnn_beta does not apply"),
         ("iq-no-multi-head", {"contexts": 3}, "has no contexts; contexts does not apply"),
         ("iq-no-clustering", {"context_init": "kmeans"}, "context_init is always random for iq-no-clustering"),
-        ("stream-q", {"buffer_size": 100}, "buffer_size is always 1 for stream-q; leave it out"),
+        ("stream-q", {"buffer_size": 100}, "stream-q stores nothing and has no buffer_size"),
         ("stream-c51", {"value_low": 3, "value_high": 2}, "value_low is 3.0; it must be less than value_high, 2.0"),
         ("iq-game-score", {"contexts": "auto"}, "contexts auto is for methods that cluster the states"),
         ("iq-game-score", {"score_low": 1, "score_high": 1}, "score_low is 1.0; it must be less than score_high"),

@@ -134,7 +134,7 @@ def test_a_model_acts_where_its_environment_is_not(tmp_path, monkeypatch):
     np.testing.assert_array_equal(iqrl.load(path).evaluate(2), model.evaluate(2))  # this installation made it
     monkeypatch.setattr("iqrl.plugins._trusted", set())
     monkeypatch.setattr("iqrl.plugins.source_of", lambda name: "edited")
-    with pytest.raises(BadInput, match="was not imported; if you know the module"):
+    with pytest.raises(BadInput, match=r"test_model.py has changed since this was made.*--trust test_model"):
         iqrl.load(path).evaluate(2)
 
 
@@ -181,6 +181,12 @@ def test_truncated_foreign_and_future_files_are_refused(model, tmp_path, monkeyp
         (lambda: iqrl.DQN("CartPole-v1").predict([0, 0, 0, 0]), "has not learned yet"),
         (lambda: iqrl.DQN("CartPole-v1").learn(0), "total_timesteps must be a whole number of at least 1, got 0"),
         (lambda: iqrl.DQN("CartPole-v1", gama=1), "unknown setting 'gama'"),
+        (lambda: iqrl.LocalQ("MlpPolicy", Signs), r"iqrl.LocalQ takes the environment first.*hidden=\(64, 64\)"),
+        (
+            lambda: iqrl.LocalQ("CartPole-v1", verbose=1),
+            "unknown setting 'verbose'; .* give progress_bar=True to learn",
+        ),
+        (lambda: iqrl.DQN(policy="MlpPolicy", env="CartPole-v1"), "the network follows from the observations"),
     ],
 )
 def test_misuse_is_a_sentence(use, words):
@@ -277,3 +283,12 @@ def test_observations_and_actions_are_those_of_the_environment(tmp_path):
     assert all(Signs.action_space.contains(action) for action in actions)
     np.testing.assert_array_equal(model.predict(many[2])[0], actions[2])
     np.testing.assert_array_equal(loaded.predict(many)[0], actions)
+
+
+def test_an_observation_of_another_shape_is_named_as_it_was_given():
+    model = iqrl.LocalQ(Corner, **SMALL).learn(100)
+    for wrong, shape in (([0, 0, 0], r"\(3,\)"), ([[0, 0, 0]], r"\(1, 3\)"), (np.zeros((2, 5)), r"\(2, 5\)")):
+        with pytest.raises(
+            BadInput, match=rf"an observation has shape \(2,\), several are \(n, …\), got shape {shape}"
+        ):
+            model.predict(wrong)

@@ -12,7 +12,7 @@ from iqrl.experiments.tuning import tune as tune_request
 from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, resolve
 from iqrl.methods.base import Choices, Span
-from iqrl.model import Model, load_model, show_progress
+from iqrl.model import Model, given_task, load_model, show_progress
 from iqrl.settings import Run
 from iqrl.tracking import Tracker
 from iqrl.training.compiled import Driver
@@ -101,9 +101,10 @@ def tune(
 def load(path: str | Path, env: Named | None = None) -> Result | Model:
     """A trained run from its directory, or a model from its file.
 
-    `env`: for a model, its environment, where it is to be evaluated or to go on learning and cannot be found by name.
+    `env`: its environment, where that cannot be found by name. A model needs it to be evaluated or to go on learning.
     """
-    return load_model(path, env) if Path(path).is_file() or Path(path).suffix == SUFFIX else load_run(path)
+    is_model = Path(path).is_file() or Path(path).suffix == SUFFIX
+    return load_model(path, env) if is_model else load_run(path, given_task(env))
 
 
 def resume(
@@ -119,6 +120,7 @@ def resume(
     of `train`; what `iqrl train` was told of evaluations, early stop and tracking is kept with the run."""
     refuse_misfits(callback, tracker)
     store = RunStore.open(path)
+    store.warn_of_edits()
     if steps is not None:
         store.extend(steps)
     with show_progress(f"{store.run.method} {store.run.task}", progress_bar) as bar:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from iqrl.other_names import name_here
+from iqrl.other_names import SAID_OTHERWISE, name_here
 
 LONGEST, LONGEST_VALUE = 480, 80
 """characters of a message, and of a value that it quotes"""
@@ -28,16 +28,24 @@ class RunFailed(RuntimeError):
     """The request was sound but went wrong while running (exit code 1)."""
 
 
-def unknown(kind: str, name: str, valid: Iterable[str], also: Iterable[str] = ()) -> BadInput:
-    """A sentence naming the nearest valid name, or all of them, but for those of `also`, when none is near.
+def unknown(kind: str, name: str, valid: Iterable[str], also: Iterable[str] = (), otherwise: str = "") -> BadInput:
+    """A sentence naming the nearest valid name; when none is near, `otherwise`, or all names but those of `also`.
 
-    A name that another library has for it is near too."""
+    A name that another library has for it is near too. That flags begin with dashes brings them no nearer.
+
+    >>> str(unknown("argument", "--terminal", ["--help", "--out"], otherwise="see iqrl watch --help"))
+    "unknown argument '--terminal'; see iqrl watch --help."
+    """
     names, name = sorted(valid), shorten(str(name), LONGEST_VALUE)
     if here := name_here(name, names):
         return BadInput(f"unknown {kind} {name!r}; did you mean {here}?")
-    by_lowercase = {candidate.lower(): candidate for candidate in (*also, *names)}
-    near = difflib.get_close_matches(name.lower(), by_lowercase, n=1, cutoff=0.5)
-    hint = f"did you mean {by_lowercase[near[0]]}?" if near else f"choose from {', '.join(names)}."
+    if name in SAID_OTHERWISE:
+        return BadInput(f"unknown {kind} {name!r}; {SAID_OTHERWISE[name]}.")
+    plain = lambda candidate: candidate.lstrip("-").lower()
+    by_plain = {plain(candidate): candidate for candidate in (*also, *names)}
+    near = difflib.get_close_matches(plain(name), by_plain, n=1, cutoff=0.5)
+    others = f"{otherwise or 'choose from ' + ', '.join(names)}."
+    hint = f"did you mean {by_plain[near[0]]}?" if near else others
     return BadInput(f"unknown {kind} {name!r}; {hint}")
 
 

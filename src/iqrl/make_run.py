@@ -286,7 +286,10 @@ def _refuse_fixed(name: str, method: Method, given: Mapping[str, Any]) -> None:
         if setting in method.fixed and given[setting] != method.fixed[setting]:
             its = method.fixed[setting]
             what = f"{setting} is always {its} for {name}" if its != "" else f"{name} needs its own {setting}"
-            raise BadInput(f"{what}; leave it out.")
+            other = ""
+            if setting == "buffer_size" and its == 1:
+                what, other = f"{name} stores nothing and has no buffer_size", ", or take a method with a buffer: dqn"
+            raise BadInput(f"{what}; leave it out{other}.")
 
 
 def _refuse_unmeasured(given: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -55,8 +56,13 @@ class Model:
     """the agent that predicts, and of which result it is"""
 
     def __init__(
-        self, env: Named, *, preset: str | None = None, seed: int = 0, seeds: int = 1, **settings: Any
+        self, env: Named, *others: Any, preset: str | None = None, seed: int = 0, seeds: int = 1, **settings: Any
     ) -> None:
+        if others:
+            raise BadInput(
+                f"iqrl.{type(self).__name__} takes the environment first, and all else by name; networks are set by "
+                f"hidden=…, such as hidden=(64, 64)."
+            )
         if "steps" in settings:
             raise BadInput("steps is the argument of learn; leave it out.")
         self._given = {"seed": seed, "seeds": seeds} | settings
@@ -208,6 +214,10 @@ class Model:
         """For an environment whose spaces were brought to another form."""
         one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
         rows = self._encoded(seen, [observation] if one else observation)
+        if math.prod(self.result.task.observation_shape) not in (rows[0].size, rows.size):
+            raise BadInput(
+                f"an observation has shape {seen.shape}, several are (n, …), got shape {np.shape(observation)}."
+            )
         if masks is not None:
             masks = _masks_in_rows(acted, [masks] if one else masks, len(rows))
         actions = [decode_action(acted, number) for number in self._first_agent.predict(rows, action_masks=masks)]
@@ -319,14 +329,19 @@ MODELS = {method: _model_of(method) for method in METHODS}
 def load_model(path: str | Path, env: Named | None = None) -> Model:
     """A model from its file. `env`: the environment, to evaluate a model or to go on learning where its name is not
     enough; acting needs none."""
-    task = None
-    if env is not None:
-        task = name_of(copies_of(env) if isinstance(env, gymnasium.Env) else env)
-        trust([task])
-    saved = read_model(Path(path), task)
+    saved = read_model(Path(path), given_task(env))
     model = _empty(saved.result.run)
     model._result, model._session, model.changes = saved.result, saved.session, saved.changes
     return model
+
+
+def given_task(env: Named | None) -> str | None:
+    """The name of an environment that the user gives; it is trusted."""
+    if env is None:
+        return None
+    name = name_of(copies_of(env) if isinstance(env, gymnasium.Env) else env)
+    trust([name])
+    return name
 
 
 def _empty(run: Run) -> Model:

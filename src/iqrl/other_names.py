@@ -51,6 +51,15 @@ NOTES = {
     "polyak": "the share of the new weights", "env": "named without a flag", "env_id": "named without a flag",
 }  # fmt: skip
 """what is different here beside the name"""
+SAID_OTHERWISE = {
+    "verbose": "to see how far it is, give progress_bar=True to learn or iqrl.train",
+    "progress_bar": "it is an argument of learn and iqrl.train",
+    "callback": "it is an argument of learn and iqrl.train",
+    "tensorboard_log": 'give tracker="tensorboard" to learn or iqrl.train',
+    "policy": "the network follows from the observations; hidden=(64, 64) sets its layers",
+    "policy_kwargs": "hidden=(64, 64) sets the layers of the network, network=… takes one of your own",
+}
+"""keywords of other libraries for what is no setting here, and how it is said here"""
 
 
 def name_here(name: str, valid: Container[str]) -> str | None:

@@ -17,13 +17,14 @@ import re
 import secrets
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, shorten
 from iqrl.files import read_bytes
 from iqrl.locks import BINARY, NO_LINKS
 
@@ -108,14 +109,20 @@ class Untrusted(BadInput):
 
     def __init__(self, name: str):
         self.module = name.partition(":")[0]
-        super().__init__(
-            f"{name} is code of whoever made this, and was not imported; if you know the module, say --trust "
-            f"{self.module}, or set {VARIABLE}={self.module}; in Python, import it first."
-        )
+        allow = f"say --trust {self.module}; in Python, set {VARIABLE}={self.module}."
+        if not _is_here(name):
+            text = _missing(name)
+        elif self.module in _edited:
+            text = f"{_edited[self.module]} has changed since this was made; to use it as it is now, {allow}"
+        else:
+            text = f"{name} is code of whoever made this, and was not imported; if you know the module, {allow}"
+        super().__init__(text)
 
 
 _trusted: set[str] = set()
 """modules, in this process"""
+_edited: dict[str, str] = {}
+"""modules of what was opened last that this installation made of other source files, and what these files are"""
 
 
 def trust(modules: Iterable[str]) -> None:
@@ -138,17 +145,49 @@ def is_plugin(name: str) -> bool:
 
 
 def mark_of(*names: str) -> str:
-    """What says that this installation made a directory whose run has these names; empty where none is a plug-in."""
-    if not any(map(is_plugin, names)):
+    """What says that this installation made a directory whose run has these names; empty where none is a plug-in.
+
+    Two digests: of the names with their source files, and of the names alone. By the second, a directory of one's own
+    is known after a file was edited. Marks of earlier versions have only the first."""
+    if not any(map(is_plugin, names)) or not _key():
         return ""
-    text = "\n".join(f"{name} {source_of(name)}" for name in sorted(set(names)))
-    return hmac.new(_key(), text.encode(), hashlib.sha256).hexdigest() if _key() else ""
+    alone = sorted(set(names))
+    sources = [f"{name} {source_of(name)}" for name in alone]
+    return "".join(hmac.new(_key(), "\n".join(text).encode(), hashlib.sha256).hexdigest() for text in (sources, alone))
+
+
+DIGEST = 64
+"""characters of each half of a mark"""
 
 
 def trust_marked(mark: Any, *names: str) -> None:
     """Trust the names of a directory that this installation made of the same source files."""
-    if isinstance(mark, str) and mark and hmac.compare_digest(mark.encode(), mark_of(*names).encode()):
+    plugins = [name.partition(":")[0] for name in names if is_plugin(name)]
+    for module in plugins:
+        _edited.pop(module, None)
+    if _same_half(mark, names, slice(DIGEST)):
         trust(names)
+    elif is_edited(mark, *names):
+        files = " or ".join(dict.fromkeys(f"{module.replace('.', '/')}.py" for module in plugins))
+        _edited.update(dict.fromkeys(plugins, files))
+
+
+def is_edited(mark: Any, *names: str) -> bool:
+    """Whether this installation made a directory of these names when one of their source files was another."""
+    return _same_half(mark, names, slice(DIGEST, None)) and not _same_half(mark, names, slice(DIGEST))
+
+
+def _same_half(mark: Any, names: Iterable[str], half: slice) -> bool:
+    given = mark[half] if isinstance(mark, str) else ""
+    return bool(given) and hmac.compare_digest(given.encode(), mark_of(*names)[half].encode())
+
+
+def warn_of_edits(mark: Any, *names: str) -> None:
+    """Say that what goes on does so with other code; where that is not trusted, it does not go on."""
+    if is_edited(mark, *names) and all(map(is_trusted, filter(is_plugin, names))):
+        trust_marked(mark, *names)
+        files = next(_edited[name.partition(":")[0]] for name in names if is_plugin(name))
+        warnings.warn(f"{files} has changed since this was made; training goes on with it as it is now.", stacklevel=3)
 
 
 def _key() -> bytes:
@@ -171,6 +210,9 @@ def _key() -> bytes:
 
 def load_attribute(name: str) -> Any:
     """The attribute of a module found from the current directory or the installed packages."""
+    file = name.rpartition(":")[0]
+    if file.endswith(".py") and not Path(file).is_file():
+        raise BadInput(f"there is no file {shorten(file, 80)} in {shorten(os.getcwd(), 80)}.")
     name = module_form(name)
     if name.startswith(f"{HELD}:"):
         if name not in _held:
@@ -191,16 +233,38 @@ def load_module(name: str) -> ModuleType:
         raise BadInput(f"{module_name!r} is a module of Python itself, and has no tasks, methods or networks.")
     if not is_trusted(name):
         raise Untrusted(name)
+    if not _is_here(name):
+        raise BadInput(_missing(name))
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise BadInput(
-            f"cannot import {module_name!r} for {name!r}: {error}; install it, or run from the folder that holds it."
-        ) from error
+        raise BadInput(f"cannot import {module_name!r} for {name!r}: {error}; install it.") from error
     except (Exception, SystemExit) as error:
         raise BadInput(f"importing {module_name!r} failed with {in_a_sentence(error)}.") from error
+
+
+def _is_here(name: str) -> bool:
+    """Whether the module can be found; of a script, whether it is the one that runs."""
+    module_name, _, attribute = name.partition(":")
+    if module_name == "__main__":
+        return hasattr(sys.modules["__main__"], attribute)
+    return module_name in sys.modules or find_without_import(module_name) is not None
+
+
+def _missing(name: str) -> str:
+    """Where it was looked for, and what to do."""
+    module_name, _, attribute = name.partition(":")
+    if module_name == "__main__":
+        return (
+            f"{attribute} was defined in a script, which cannot be imported; in Python give it, iqrl.load(path, "
+            f"env={attribute}), or move it into a module of its own before you train."
+        )
+    return (
+        f"cannot import {module_name!r} for {name!r}: there is no such module in {shorten(os.getcwd(), 80)}, nor among "
+        f"the installed packages; run from the folder that holds it, put that folder into PYTHONPATH, or install it."
+    )
 
 
 def in_a_sentence(error: BaseException) -> str:

@@ -96,7 +96,10 @@ class Training(Settings):
     """training"""
 
     steps: int = setting(
-        REQUIRED, "environment steps per seed; the paper's for the task if not given", minimum=1, maximum=LARGEST
+        REQUIRED,
+        "environment steps per seed; if not given, the paper's for its tasks, 1,000,000 for MinAtar, else 100,000",
+        minimum=1,
+        maximum=LARGEST,
     )
     period: int = setting(REQUIRED, "steps between two points of the curve; steps / 40 if not given", minimum=1)
     seeds: int = setting(5, "independent runs, trained side by side", minimum=1, maximum=LARGEST, paper="5")

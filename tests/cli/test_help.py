@@ -20,13 +20,20 @@ def help_of(capsys, *arguments):
 
 
 def test_the_help_has_the_settings_of_the_method(capsys):
-    common, srnn, whole = (
+    default, srnn, whole = (
         help_of(capsys, "--help"),
         help_of(capsys, "--method", "srnn", "-h"),
         help_of(capsys, "--help-all"),
     )
-    assert "--srnn-beta" not in common
-    assert "iqrl train --help-all shows all" in common
+    assert "--srnn-beta" not in default
+    text = " ".join(default.split())
+    assert "local-q: Q-learning without replay" in text
+    assert "Below are its settings, with its defaults." in text
+    assert "step size (default: 1;" in text
+    assert "--buffer-size" not in text
+    assert "Other methods have other settings and defaults: iqrl train --method NAME --help" in text
+    assert "if not given, the paper's for its tasks, 1,000,000 for MinAtar, else 100,000" in text
+    assert "A default is that of dqn" in " ".join(whole.split())
     assert "--srnn-beta" in srnn
     assert "srnn: DQN with hidden units" in srnn
     assert "--distill-weight" not in srnn

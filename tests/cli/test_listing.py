@@ -1,7 +1,9 @@
 """iqrl list."""
 
 import sys
+import time
 
+import iqrl
 from iqrl.envs.registry import TASKS
 from iqrl.methods.registry import METHODS
 
@@ -10,7 +12,10 @@ def test_all_is_listed(run, trained):
     code, out, _ = run("list")
     assert code == 0
     assert [line for line in out.splitlines() if line[0] != " "] == ["tasks", "methods", "runs in runs"]
-    assert out.splitlines()[-1] == "  runs/dqn: dqn on CartPole-v0, N=100, 2 seeds, 1,000 steps, finished"
+    final = f"{iqrl.load(trained).summary()['final']:.1f}"
+    date = time.strftime("%Y-%m-%d %H:%M", time.localtime((trained / "run.json").stat().st_mtime))
+    description = "dqn on CartPole-v0, N=100, 2 seeds, 1,000 steps, finished"
+    assert out.splitlines()[-1] == f"  runs/dqn: {description}, final return {final}, {date}"
 
 
 def test_every_task_has_a_line(run):

@@ -16,7 +16,7 @@ import contextlib, sys
 from iqrl.cli.main import main
 
 for arguments in (
-    "", "--help", "--version", "train --help", "resume --help", "watch --help", "watch", "interference --help",
+    "", "--help", "--version", "resume --help", "watch --help", "watch", "interference --help",
     "study --help", "study run --help", "tran", "trian", "train", "train CartPole-v0 --lr 3",
     "train CartPole-v0 --total-timesteps=9", "train CartPole-v0 extra", "train CartPole-v0 --steps many",
     "train x --config no.toml", "interference x --updates 5", "study run table1 --part 3/2",
@@ -85,6 +85,7 @@ def test_errors_and_exit_codes(run, monkeypatch, error, code, message):
         (["train", "CartPole-v0", "--steps", "many"], "argument --steps: 'many' is not a whole number"),
         (["train", "CartPole-v0", "--gamma", "high"], "argument --gamma: 'high' is not a number"),
         (["train", "CartPole-v0", "--device", "abacus"], "device abacus is not one that JAX finds here, which is cpu"),
+        (["watch", "cart.iqrl", "--terminal"], "unknown argument '--terminal'; see iqrl watch --help."),
         (["study", "run", "mine.toml", "--worker", "2"], "unknown argument '--worker'; did you mean --workers?"),
         (["study", "status", ".", "extra"], "unexpected argument 'extra'; see iqrl study status --help."),
         (["report"], "the following arguments are required: DIR; see iqrl report --help."),

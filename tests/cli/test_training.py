@@ -71,7 +71,10 @@ def test_contexts_auto_prints_what_was_found(run, monkeypatch, found, note):
         (["CartPole-v0", "--contexts", "atuo"], "'atuo' is not a whole number, nor auto"),
         (["CartPole-v0", "--method", "dqn", "--contexts", "2"], "contexts does not apply to it."),
         (["CartPole-v0", "--method", "dsom", "--hidden", "60"], "must be a square such as 64."),
-        (["CartPole-v0", "--method", "stream-q", "--buffer-size", "9"], "buffer_size is always 1 for stream-q"),
+        (
+            ["CartPole-v0", "--method", "stream-q", "--buffer-size", "9"],
+            "stream-q stores nothing and has no buffer_size",
+        ),
         (["CartPole-v0", "--torques", "3"], "it does not apply to CartPole-v0."),
         (["CartPole-v0", "--seeds", "100000000"], "GB of memory; fewer seeds"),
         (["CartPole-v0", "--hidden", "1000000", "1000000"], "GB of memory; fewer seeds"),

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -134,9 +135,74 @@ def test_what_this_installation_made_is_trusted_while_its_source_is_the_same(own
     monkeypatch.setattr(plugins, "_trusted", set())
     monkeypatch.delitem(sys.modules, "own_walk", raising=False)
     Path("own_walk.py").write_text(PAYLOAD)
-    with pytest.raises(BadInput, match="was not imported"):
+    with pytest.raises(BadInput, match=r"own_walk.py has changed since"):
         iqrl.load(run_of(own_study))
     assert not list(Path().glob("payload-was-*"))
+
+
+def test_an_edited_file_of_ones_own_is_called_that(own_study, run, monkeypatch):
+    def fresh():
+        monkeypatch.setattr(plugins, "_trusted", set())
+        monkeypatch.delitem(sys.modules, "own_walk", raising=False)
+
+    Path("own_walk.py").write_text(f"{TASK}# a comment\n")
+    fresh()
+    _, _, err = run("evaluate", run_of(own_study))
+    assert "own_walk.py has changed since this was made; to use it as it is now, say --trust own_walk" in err
+    assert "whoever" not in err
+    fresh()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, _, err = run("resume", run_of(own_study), "--steps", "300", "--trust", "own_walk")
+    assert code == 0, err
+    assert "own_walk.py has changed since this was made; training goes on with it as it is now" in err
+    Path("own_walk.py").write_text(TASK)
+    fresh()
+    code, _, err = run("resume", run_of(own_study), "--steps", "400")
+    assert (code, "changed" in err) == (0, False), "the file is as it was: no warning, which would be an error here"
+
+
+def test_a_module_that_is_not_there_is_looked_for_and_named(own_study, run, monkeypatch):
+    monkeypatch.setattr(plugins, "_trusted", set())
+    monkeypatch.delitem(sys.modules, "own_walk", raising=False)
+    path = run_of(own_study).resolve()
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    for flags in ((), ("--trust", "own_walk")):
+        code, _, err = run("evaluate", path, *flags)
+        assert code == 2
+        assert "there is no such module in " in err
+        assert "elsewhere, nor among the installed packages; run from the folder that holds it" in err
+    assert "there is no file nofile.py in " in run("train", "nofile.py:X").err
+
+
+SCRIPT = """
+import sys
+import iqrl
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class StopCart(CartPoleEnv):
+    pass
+
+if sys.argv[1] == "train":
+    small = {"steps": 60, "period": 30, "seeds": 1, "learning_starts": 30, "buffer_size": 1, "hidden": (4,)}
+    iqrl.train(StopCart, "dqn", out="run", **small)
+else:
+    print(iqrl.load("run", env=StopCart).task.name)
+"""
+
+
+def test_a_class_of_a_script_is_given(own_directory, run):
+    Path("main.py").write_text(SCRIPT)
+    for what in ("train", "load"):
+        Path("main.py").write_text(f"{SCRIPT}# {what}\n")
+        done = subprocess.run([sys.executable, "main.py", what], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "__main__:StopCart"
+    for flags in ((), ("--trust", "__main__")):
+        code, _, err = run("evaluate", "run", *flags)
+        assert code == 2
+        assert "StopCart was defined in a script, which cannot be imported" in err
+        assert "iqrl.load(path, env=StopCart)" in err
 
 
 @pytest.mark.parametrize("name", ["os:getpid", "subprocess:run", "gymnasium:make"])

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from iqrl.watching.pictures import INSTALL
+
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -18,6 +20,14 @@ import pytest
 )
 def test_bad_input(refused, arguments, words):
     assert words in refused("watch", *arguments)
+
+
+def test_what_is_missing_is_installed_by_the_line_of_the_pages(refused, monkeypatch):
+    monkeypatch.setattr("iqrl.watching.pictures.find_spec", lambda name: None)
+    assert INSTALL in refused("watch", "--demo")
+    root = Path(__file__).parents[2]
+    for page in ("README.md", "docs/watch.md"):
+        assert INSTALL.partition(" in ")[0] in (root / page).read_text()
 
 
 def test_two_runs_side_by_side_in_a_file(run, trained, monkeypatch):

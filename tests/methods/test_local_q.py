@@ -227,7 +227,11 @@ def test_sharing_keeps_the_atoms_of_a_distribution_apart():
         ("dsom", {"features": "hats"}, "features must be dense"),
         ("dqn", {"features": "hats", "noisy": True}, "noisy false"),
         ("dqn", {"share_step": 0.5, "dueling": True}, "neither dueling nor noisy"),
-        ("local-q", {"buffer_size": 100}, "buffer_size is always 1 for local-q"),
+        (
+            "local-q",
+            {"buffer_size": 100},
+            "local-q stores nothing and has no buffer_size; leave it out, or take a method with a buffer: dqn",
+        ),
         ("local-q", {"bins": 0}, "bins"),
         ("iq", {"trace_decay": 0.5}, "trace_decay does not apply"),
     ],

@@ -196,7 +196,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser = build_parser(flags_of_train(parser, arguments))
     options, rest = parser.parse_known_args(arguments)
     if rest and rest[0].startswith("-"):
-        raise unknown("argument", rest[0], options.parser.flags)
+        raise unknown("argument", rest[0], options.parser.flags, otherwise=f"see {options.parser.prog} --help")
     if rest:
         raise BadInput(f"unexpected argument {shown(rest[0])}; see {options.parser.prog} --help.")
     return options

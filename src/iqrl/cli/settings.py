@@ -65,15 +65,15 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 def flags_of_train(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> Flags:
     """The flags of `iqrl train`, given its parser with the common groups alone.
 
-    The common groups suffice while no other flag is given, and for the help without a method. Others need those of all
-    methods and tasks, which are declared where JAX is imported, and those of a method or task of the user's own, which
-    are in the user's file.
+    The common groups suffice while no other flag is given. The help is that of a method, and other flags need those of
+    all methods and tasks: both are declared where JAX is imported. Those of a method or task of the user's own are in
+    the user's file.
     """
     plain = [argument for argument in arguments if argument not in (*HELP, HELP_ALL)]
     options, rest = parser.parse_known_args(plain)
     helped = any(argument in HELP for argument in arguments)
     if HELP_ALL not in arguments and not any(argument.startswith("-") for argument in rest):
-        if not helped or (options.method is None and options.task is None):
+        if not helped:
             return Flags()
         if ":" not in (options.method or ""):
             return _flags_in_help(options.task, options.method)

@@ -24,7 +24,7 @@ from iqrl.cli.flags import (
 )
 from iqrl.cli.output import text_stream
 from iqrl.cli.settings import HELP_ALL, Flags, add_settings, read_request
-from iqrl.settings import COMMON, Following, settings_of
+from iqrl.settings import Following, settings_of
 from iqrl.tracking import package_of
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ DEMO_RUNS = (("dqn", 1), ("iq", 1), ("local-q", 1), ("dqn", 50_000))
 
 
 MORE_HELP = (
-    "These are the settings that every method has. iqrl train --method NAME --help shows those of one method, with its "
-    "defaults; iqrl train --help-all shows all. "
+    "Other methods have other settings and defaults: iqrl train --method NAME --help shows them; iqrl train --help-all "
+    "shows the settings of all. "
 )
 
 
@@ -49,8 +49,8 @@ def add_train(commands: Any, flags: Flags) -> None:
         "train",
         help="train a method on a task",
         usage="%(prog)s [TASK] [--method METHOD] [SETTINGS]",
-        description=f"{method.name}: {method.summary} ({method.paper})." if method else None,
-        epilog=(MORE_HELP if flags.groups is COMMON else "")
+        description=_description(method),
+        epilog=(MORE_HELP if method else "")
         + "The defaults above are those of classic control; images have others: see docs/images.md. The file run.json "
         "in the directory of a run has all its settings.",
     )
@@ -75,6 +75,13 @@ def add_train(commands: Any, flags: Flags) -> None:
     add_cores(parser)
     add_device(parser)
     add_devices(parser)
+
+
+def _description(method: Method | None) -> str:
+    """Whose settings and defaults are shown."""
+    if method is None:
+        return "The settings of all methods and tasks. A default is that of dqn where the method has none of its own."
+    return f"{method.name}: {method.summary} ({method.paper}). Below are its settings, with its defaults."
 
 
 def _record(name: str) -> Method:
@@ -119,6 +126,7 @@ def resume(options: argparse.Namespace) -> None:
     from iqrl.training.run_directory import RunStore
 
     store = RunStore.open(options.run)
+    store.warn_of_edits()
     store.follow(read_following(store.following, options))
     if options.steps is not None:
         store.extend(options.steps)

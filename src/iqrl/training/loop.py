@@ -439,12 +439,13 @@ def _series(name: str, values: np.ndarray) -> pl.Series:
     return pl.Series(name, values.astype(np.float64).tolist(), dtype=kind)
 
 
-def load(path: str | Path) -> Result:
-    """A trained run from its directory."""
+def load(path: str | Path, task: str | None = None) -> Result:
+    """A trained run from its directory. `task`: the name of the environment here, where it has another than it had."""
     store = RunStore.open(path)
     if not store.has_checkpoint:
         store.metrics()  # raises: there are no results yet
-    return load_result(store, driver_of(store.run))
+    run = store.run if task is None else dataclasses.replace(store.run, task=task)
+    return load_result(store, driver_of(run))
 
 
 def load_result(store: RunStore, driver: Driver) -> Result:

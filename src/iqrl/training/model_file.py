@@ -28,7 +28,7 @@ from iqrl.errors import BadInput, RunFailed
 from iqrl.files import UNSEALED, Damaged, claim, is_sealed, mapped, seal, why, write_whole
 from iqrl.make_run import read_run
 from iqrl.methods.registry import build_agent
-from iqrl.plugins import mark_of, trust_marked
+from iqrl.plugins import mark_of, trust_marked, warn_of_edits
 from iqrl.settings import Run
 from iqrl.training.checkpoint import ENVIRONMENTS, compressed, named_leaves, read_arrays, read_environments
 from iqrl.training.loop import Session, driver_of
@@ -127,6 +127,7 @@ def _read(path: Path, file: Any, marks: dict[str, str], name: str | None) -> Sav
     trust_marked(marks.get("mark"), *run.names)  # before the environment is looked for, now or when it is evaluated
     curves = _read_parquet(file, CURVES)
     if kind == LEARNING:
+        warn_of_edits(marks.get("mark"), *run.names)
         driver = driver_of(run)
         state = _fill(path, file, kind, jax.eval_shape(driver.init))
         evaluations = _read_parquet(file, EVALUATIONS) if EVALUATIONS in file.keys() else NO_EVALUATIONS  # noqa: SIM118

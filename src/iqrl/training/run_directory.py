@@ -13,6 +13,7 @@ import dataclasses
 import os
 import platform
 import subprocess
+import time
 import warnings
 from collections.abc import Generator, Mapping
 from importlib import metadata
@@ -39,8 +40,9 @@ from iqrl.files import (
 from iqrl.locks import locked
 from iqrl.make_run import read_run
 from iqrl.methods.registry import memory_text
-from iqrl.plugins import mark_of, trust_marked
+from iqrl.plugins import mark_of, trust_marked, warn_of_edits
 from iqrl.settings import Following, Run
+from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
 from iqrl.training.checkpoint import load_state, save_state
 
 RUN_FILE, METRICS_FILE, CHECKPOINT_FILE = "run.json", "metrics.parquet", "checkpoint.safetensors"
@@ -121,6 +123,10 @@ class RunStore:
         with writing(path):
             store.write_info()
         return store
+
+    def warn_of_edits(self) -> None:
+        """Where the run goes on with other code of the user's own than it began with."""
+        warn_of_edits(self.info.get("mark"), *self.run.names)
 
     def write_info(self) -> None:
         write_json(self.path / RUN_FILE, "run", self.info)
@@ -382,6 +388,13 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
+def _final_text(store: RunStore) -> str:
+    """The return over the last tenth, so that runs of one task can be told apart."""
+    metrics = store.metrics() if (store.path / METRICS_FILE).exists() else NO_ROWS
+    value = summarise(mean_curve(steps_and_returns(metrics)[1]))["final"] if metrics.height else None
+    return "" if value is None else f", final return {value:,.1f}"
+
+
 def describe_runs(directory: Path) -> dict[Path, str]:
     """One line for each run in a directory of runs."""
     return {file.parent: _describe_saved(file.parent) for file in sorted(directory.glob(f"*/{RUN_FILE}"))}
@@ -390,6 +403,7 @@ def describe_runs(directory: Path) -> dict[Path, str]:
 def _describe_saved(path: Path) -> str:
     try:
         store = RunStore.open(path)
-        return f"{describe(store.run)}, {store.progress}"
+        date = time.strftime("%Y-%m-%d %H:%M", time.localtime((path / RUN_FILE).stat().st_mtime))
+        return f"{describe(store.run)}, {store.progress}{_final_text(store)}, {date}"
     except BadInput as error:
         return f"damaged; {error}"

@@ -24,6 +24,10 @@ PAPER, INK = (255, 255, 255), (52, 92, 130)
 WIDTH, HEIGHT = 300, 200
 
 
+INSTALL = 'pip install ".[watch]" in the clone of iqrl'
+"""what brings pygame and OpenCV"""
+
+
 def has_screen() -> bool:
     """Whether a window can be opened: on Linux somebody must say where."""
     if sys.platform.startswith("linux"):
@@ -34,7 +38,7 @@ def has_screen() -> bool:
 def check_drawing() -> None:
     """Classic control is drawn by pygame."""
     if find_spec("pygame") is None:
-        raise BadInput('classic control is drawn by pygame, which is not installed: pip install "iqrl[watch]".')
+        raise BadInput(f"classic control is drawn by pygame, which is not installed: {INSTALL}.")
 
 
 def prepare(env: gymnasium.Env) -> None:

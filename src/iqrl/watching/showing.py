@@ -16,6 +16,7 @@ from PIL import Image
 from iqrl.errors import BadInput, PackagesMissing
 from iqrl.files import write_whole, writing
 from iqrl.watching.frames import Film, arrays
+from iqrl.watching.pictures import INSTALL
 
 COLOURS = 64
 """of a GIF: drawings need few, and fewer make a smaller file"""
@@ -55,7 +56,7 @@ def write_mp4(film: Film, path: Path) -> None:
         import cv2
     except ImportError as error:
         raise PackagesMissing(
-            f"an MP4 needs OpenCV ({error}): pip install opencv-python-headless; a GIF needs nothing more.", "OpenCV"
+            f"an MP4 needs OpenCV ({error}): {INSTALL}; a GIF needs nothing more.", "OpenCV"
         ) from error
     height, width = np.asarray(film.frames[0]).shape[:2]
     even = width // 2 * 2, height // 2 * 2  # of odd sides most players can make nothing
@@ -82,9 +83,7 @@ def open_window(film: Film, title: str) -> None:
     try:
         pygame: Any = import_module("pygame")
     except ImportError as error:
-        raise PackagesMissing(
-            f"a window needs pygame ({error}): pip install pygame; or give --out.", "pygame"
-        ) from error
+        raise PackagesMissing(f"a window needs pygame ({error}): {INSTALL}; or give --out.", "pygame") from error
     pygame.init()
     try:
         screen = pygame.display.set_mode(film.frames[0].size)

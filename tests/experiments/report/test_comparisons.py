@@ -254,9 +254,7 @@ def test_what_is_told_apart_is_marked():
         "Deterioration (1 cell, in percent of the range): iq shows no clear difference from dqn"
     )
     turned = headlines(compare(made(at("dqn", 1, high), at("iq", 1, low))))
-    assert turned[1].startswith(
-        "Area under the curve (1 cell, in percent of the range): iq has a smaller area than dqn (-48% ["
-    )
+    assert turned[1].startswith("AUC (1 cell, in percent of the range): iq has a smaller AUC than dqn (-48% [")
 
 
 @pytest.mark.parametrize(("own", "others"), [(2, 2), (2, 4), (5, 5)])

@@ -169,7 +169,7 @@ def standing_table(comparisons: Sequence[Comparison]) -> Table:
     """Each method on one scale, over all cells and per buffer size."""
     by_group = [{(one.buffer_size, one.method): one for one in comparison.standings} for comparison in comparisons]
     caption = (
-        "Interquartile mean (the middle half of all runs) of final, area under the curve and deterioration, each task "
+        "Interquartile mean (the middle half of all runs) of final, AUC and deterioration, each task "
         "on its own scale: 0 is the worst return of the task, 1 a good one; with 95% bootstrap intervals stratified by "
         "cell"
     )

@@ -61,7 +61,7 @@ class Measure(NamedTuple):
 
 MEASURES = {
     "final": Measure("final return", "final", "ends higher than", "ends lower than"),
-    "auc": Measure("area under the curve", "AUC", "has a larger area than", "has a smaller area than"),
+    "auc": Measure("AUC", "AUC", "has a larger AUC than", "has a smaller AUC than"),
     "fall": Measure("deterioration", "deterioration", "loses less than", "loses more than", more_is_better=False),
 }
 

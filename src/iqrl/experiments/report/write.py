@@ -86,8 +86,8 @@ def _write_tables(study: StudyResults, comparisons: Sequence[Comparison], direct
 # Markdown
 
 DETAILS = (
-    "Final (the last tenth of the curve), area under the curve (AUC, its mean) and deterioration (its best point minus "
-    "the final), each a mean over seeds"
+    "Final (the last tenth of the curve), AUC (the mean return of the whole run) and deterioration (the best point of "
+    "the curve minus the final), each a mean over seeds"
 )
 
 

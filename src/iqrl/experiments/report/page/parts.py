@@ -107,7 +107,7 @@ def _machine_text(machine: Any) -> str:
 
 
 def returns_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
-    """Highest returns beside the paper's; finals and areas under the curve, folded."""
+    """Highest returns beside the paper's; finals and AUC, folded."""
     return _verdict_line(summaries) + _highest_part(study, summaries) + _details_part(study, summaries)
 
 
@@ -140,7 +140,7 @@ def _details_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
         f"not certainty. {scale_legend(unique(summary.placed.place.task for summary in summaries))}"
     ).rstrip(". ")
     table = html(folded_detail_table(summaries, f"finals, {study.title}", caption))
-    summary = "Final, area under the curve and deterioration, with intervals and every seed"
+    summary = "Final, AUC and deterioration, with intervals and every seed"
     return f'<details class="finals"><summary>{summary}</summary>{table}</details>'
 
 
