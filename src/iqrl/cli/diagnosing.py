@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +106,13 @@ def explain(options: argparse.Namespace) -> None:
     beside = options.run / "explain.md" if options.run.is_dir() else options.run.with_suffix(".explain.md")
     path = options.out or beside
     picture = path.with_suffix(".svg")
-    page = write_page(diagnosis, picture.name)
-    write_text(path, page)
+    own = shlex.quote(str(options.run))
+    write_text(path, write_page(diagnosis, picture.name, own))
     if path.is_file():  # and no device
         write_text(picture, draw_falls(diagnosis))
-    print(page, end="", file=text_stream(options))
+    print(write_page(diagnosis, path=own), end="", file=text_stream(options))  # a terminal shows no picture
     if options.json:
-        print(json.dumps({"run": str(options.run), "page": str(path)} | as_data(diagnosis)))
+        print(json.dumps({"run": str(options.run), "page": str(path)} | as_data(diagnosis, own)))
 
 
 def add_cost(commands: Any) -> None:

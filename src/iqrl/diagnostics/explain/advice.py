@@ -328,10 +328,12 @@ STANDING_OUT: tuple[Rule, ...] = (
 RULES: dict[str, tuple[Rule, ...]] = {
     "diverged": (suggest_smaller_steps,),
     "collapsed": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
+    "declined": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
     "never learned": (report_sameness, *STANDING_OUT, suggest_search),
     "stuck": (suggest_memory, *STANDING_OUT, suggest_search),
     "still learning": (suggest_going_on,),
     "fine": (suggest_memory,),
+    "uneven": (suggest_memory, *STANDING_OUT, suggest_search),
     "too short": (suggest_going_on,),
 }
 """which rules are asked, by what became of the run"""
