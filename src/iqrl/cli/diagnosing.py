@@ -101,8 +101,8 @@ def explain(options: argparse.Namespace) -> None:
     from iqrl.diagnostics.explain.picture import draw_falls
     from iqrl.training.model_file import curves_of
 
-    run, metrics, stopped = curves_of(options.run)
-    diagnosis = diagnose(run, metrics, options.drop, bool(stopped))
+    found = curves_of(options.run)
+    diagnosis = diagnose(found.run, found.metrics, options.drop, bool(found.stopped), found.step)
     beside = options.run / "explain.md" if options.run.is_dir() else options.run.with_suffix(".explain.md")
     path = options.out or beside
     picture = path.with_suffix(".svg")

@@ -223,7 +223,7 @@ def plot(options: argparse.Namespace) -> None:
     from iqrl.training.model_file import curves_of
 
     found = [curves_of(path) for path in options.runs]
-    curves = [(run, *steps_and_returns(metrics)) for run, metrics, _ in found]
+    curves = [(it.run, *steps_and_returns(it.metrics)) for it in found]
     print(plot_curves(curves, options.out, spread=options.band))
 
 

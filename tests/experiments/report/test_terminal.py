@@ -11,6 +11,7 @@ from iqrl.experiments.report.terminal import (
     LiveDisplay,
     PlainDisplay,
     clock,
+    live_text,
     returns_text,
     summarise_interference,
 )
@@ -33,9 +34,15 @@ def test_displays_say_return_epsilon_speed_and_time_left(kind):
     with kind(console, "iq on CartPole-v0") as display:
         display(PROGRESS)
     text = stream.getvalue()
-    speed = "12k steps/s" if kind is LiveDisplay else "12,346 steps/s"
-    for words in ("iq on CartPole-v0", "return 20.0 (10…30)", "0.50", speed, "1:15 left"):
+    for words in ("iq on CartPole-v0", "return 20.0 (10…30)", "0.50", "3 × 4,115 steps/s", "1:15 left"):
         assert words in text
+
+
+def test_the_speed_of_one_seed_and_returns_that_are_not_known_yet():
+    one = PROGRESS._replace(returns=np.array([np.nan]))
+    assert live_text(one) == "1:15 left  no episode ended  epsilon 0.50  12,346 steps/s"
+    assert live_text(one._replace(known=False)) == "1:15 left  epsilon 0.50  12,346 steps/s"
+    assert live_text(one._replace(known=False, evaluation=9.0)).startswith("1:15 left  evaluation 9.00  epsilon")
 
 
 def test_small_words():

@@ -25,6 +25,7 @@ from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput
 from iqrl.methods.registry import Method, find_method
 from iqrl.settings import COMMON, Run, settings_of
+from iqrl.training.run_directory import curves_text, last_step
 
 FALLS_PER_SEED, FALLS = 3, 6
 """how many falls are examined, at most"""
@@ -43,6 +44,8 @@ class Diagnosis(NamedTuple):
     solved: float
     """the return at which the task counts as solved; NaN where nobody says"""
     drop: float
+    step: int
+    """up to which the run was trained, which may lie after the last whole period"""
     task: Task | None
     """None for one of the user's own that cannot be found from here"""
 
@@ -53,6 +56,12 @@ class Diagnosis(NamedTuple):
     def judged(self, evidence: FallEvidence) -> SeedFate:
         """What became of the seed of this fall."""
         return next(each for each in self.fate.seeds if each.seed.seed == evidence.seed.seed)
+
+    @property
+    def reached(self) -> str:
+        """The step at which it stopped, and how far its curves go where that is less."""
+        curves = max(int(seed.steps[-1]) for seed in self.seeds)
+        return f"step {self.step:,} of {self.run.steps:,}{curves_text(self.step, curves)}"
 
     def lasted(self, evidence: FallEvidence) -> bool:
         return evidence.fall in self.judged(evidence).lasting
@@ -110,10 +119,11 @@ class Diagnosis(NamedTuple):
         return [_write_flag(name, value) for name, value in can.items() if getattr(self.run, name) != value]
 
 
-def diagnose(run: Run, metrics: pl.DataFrame, drop: float = 0.25, stopped: bool = False) -> Diagnosis:
+def diagnose(run: Run, metrics: pl.DataFrame, drop: float = 0.25, stopped: bool = False, step: int = 0) -> Diagnosis:
     """Read a run's metrics; `drop` is the share of a seed's range of returns that makes a fall.
 
-    `stopped`: whether the run's own rules ended it before its last step."""
+    `stopped`: whether the run's own rules ended it before its last step. `step`: up to which it was trained, where that
+    is after the last whole period."""
     if not 0 < drop <= 1:
         raise BadInput(f"drop must be more than 0 and at most 1, got {drop}.")
     if not metrics.height:
@@ -130,6 +140,7 @@ def diagnose(run: Run, metrics: pl.DataFrame, drop: float = 0.25, stopped: bool 
         fate=fate,
         solved=solved,
         drop=drop,
+        step=max(step, last_step(metrics)),
         task=_find_task(run),
     )
 

@@ -71,8 +71,7 @@ def name_run(text: str, path: str) -> str:
 
 def write_head(diagnosis: Diagnosis) -> str:
     histories, run = diagnosis.histories, diagnosis.run
-    reached = max(int(history.seed.steps[-1]) for history in histories)
-    how_far = "finished" if reached >= run.steps else f"stopped at step {reached:,}"
+    how_far = "finished" if diagnosis.step >= run.steps else f"stopped at {diagnosis.reached}"
     returns = np.concatenate([history.seed.returns for history in histories])
     returns = returns[np.isfinite(returns)]
     text = f"{describe(run)}; {how_far}."

@@ -103,8 +103,7 @@ def _write_learning(diagnosis: Diagnosis) -> str:
     final = mean_finite(np.array([judged.final for judged in fate.those]))
     level = f"return {return_text(float(final))}" if np.isfinite(final) else "no episode has ended yet"
     if fate.unfinished:
-        reached = max(int(judged.seed.steps[-1]) for judged in fate.seeds)
-        where = f": the run stopped at step {reached:,} of {diagnosis.run.steps:,}; {level}"
+        where = f": the run stopped at {diagnosis.reached}; {level}"
     else:
         where = f" at the end{_write_where(fate)}: {level}"
     return f"{where}{_write_solved(diagnosis)}."

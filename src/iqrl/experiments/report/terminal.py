@@ -155,10 +155,10 @@ def report_text(progress: TrainingProgress) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in list(progress.report.items())[:1])
 
 
-def evaluation_text(progress: TrainingProgress, separator: str) -> str:
+def evaluation_text(progress: TrainingProgress) -> str:
     """The mean return of the last evaluation; nothing where there is none."""
     value = progress.evaluation
-    return f"evaluation {value:.{1 if abs(value) >= 10 else 2}f}{separator}" if np.isfinite(value) else ""
+    return f"evaluation {value:.{1 if abs(value) >= 10 else 2}f}" if np.isfinite(value) else ""
 
 
 def returns_text(returns: np.ndarray) -> str:
@@ -171,12 +171,22 @@ def returns_text(returns: np.ndarray) -> str:
     return f"return {mean:.{digits + 1}f}{spread}"
 
 
+def speed_text(progress: TrainingProgress) -> str:
+    """Steps are counted per seed, and so is the speed: "3 × 416 steps/s"."""
+    seeds = len(progress.returns)
+    return f"{seeds} × " * (seeds > 1) + f"{progress.steps_per_second / seeds:,.0f} steps/s"
+
+
+def parts_text(progress: TrainingProgress) -> list[str]:
+    """Return, evaluation, what the agent reports and speed; what is not known is left out."""
+    returns = returns_text(progress.returns) if progress.known else ""
+    parts = (returns, evaluation_text(progress), report_text(progress), speed_text(progress))
+    return [part for part in parts if part]
+
+
 def live_text(progress: TrainingProgress) -> str:
     """The most important first: a narrow terminal cuts the end."""
-    return (
-        f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  "
-        f"{evaluation_text(progress, '  ')}{report_text(progress)}  {progress.steps_per_second / 1000:,.0f}k steps/s"
-    )
+    return "  ".join([f"{clock(progress.seconds_left)} left", *parts_text(progress)])
 
 
 class LiveDisplay:
@@ -215,11 +225,8 @@ class PlainDisplay:
         if progress.step < progress.steps and time.monotonic() - self._last < PLAIN_SECONDS:
             return
         self._last = time.monotonic()
-        self._print(
-            f"{progress.step:,} of {progress.steps:,} steps, {returns_text(progress.returns)}, "
-            f"{evaluation_text(progress, ', ')}{report_text(progress)}, {progress.steps_per_second:,.0f} steps/s, "
-            f"{clock(progress.seconds_left)} left"
-        )
+        steps = f"{progress.step:,} of {progress.steps:,} steps"
+        self._print(", ".join([steps, *parts_text(progress), f"{clock(progress.seconds_left)} left"]))
 
     def _print(self, text: str) -> None:
         self._console.print(f"{self._label}: {text}", highlight=False, markup=False, soft_wrap=True)
