@@ -233,10 +233,11 @@ def test_evaluate_prints_returns(run, trained):
 
 def test_plot_draws_a_curve_per_run(run, trained):
     for name in ("a.png", "a.svg"):
-        assert run("plot", trained, trained, "--out", name) == (0, f"{name}\n", "")
+        assert run("plot", trained, trained, "--out", name) == (0, f"wrote {name}\n", "")
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     assert "DQN" in Path("a.svg").read_text()
-    assert run("plot", trained, "--band", "interval", "--out", "b.svg") == (0, "b.svg\n", "")
+    assert run("plot", trained, "--band", "interval", "--out", "b.svg") == (0, "wrote b.svg\n", "")
+    assert run("plot", trained, "--band", "interval", "--out", "b.svg") == (0, "replaced b.svg\n", "")
     assert "95% interval of the mean" in Path("b.svg").read_text()
     code, _, err = run("plot", trained, "--out", "a.bmp")
     assert code == 2

@@ -224,7 +224,8 @@ def plot(options: argparse.Namespace) -> None:
 
     found = [curves_of(path) for path in options.runs]
     curves = [(it.run, *steps_and_returns(it.metrics)) for it in found]
-    print(plot_curves(curves, options.out, spread=options.band))
+    verb = "replaced" if options.out.exists() else "wrote"
+    print(verb, plot_curves(curves, options.out, spread=options.band))
 
 
 def add_demo(commands: Any) -> None:
