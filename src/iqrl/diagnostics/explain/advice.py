@@ -19,8 +19,7 @@ from iqrl.diagnostics.metrics import label_of
 from iqrl.diagnostics.text import count, listing, number, percent, return_text
 from iqrl.methods.iq import ContextSettings
 from iqrl.methods.medqn import ConsolidationSettings
-from iqrl.methods.registry import stores_nothing
-from iqrl.methods.streaming import NormalisationSettings
+from iqrl.methods.registry import scales_rewards, stores_nothing
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_finite
 
@@ -198,7 +197,7 @@ def _later_start(run: Run) -> int:
 
 def report_overestimation(diagnosis: Diagnosis) -> Advice | None:
     """Where values are far above what the returns allow."""
-    if diagnosis.has(NormalisationSettings) and diagnosis.run.normalise:
+    if scales_rewards(diagnosis.run):
         return None  # values are of scaled rewards, and cannot be set against returns
     held_out = "held_out_max_q" in diagnosis.columns
     name = "held_out_max_q" if held_out else "max_q"
