@@ -6,12 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
+from untrained_runs import untrained
 
 from iqrl.experiments.report.terminal import (
     LiveDisplay,
     PlainDisplay,
     clock,
     live_text,
+    print_results,
     returns_text,
     summarise_interference,
 )
@@ -43,6 +45,20 @@ def test_the_speed_of_one_seed_and_returns_that_are_not_known_yet():
     assert live_text(one) == "1:15 left  no episode ended  epsilon 0.50  12,346 steps/s"
     assert live_text(one._replace(known=False)) == "1:15 left  epsilon 0.50  12,346 steps/s"
     assert live_text(one._replace(known=False, evaluation=9.0)).startswith("1:15 left  evaluation 9.00  epsilon")
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_the_table_of_results_says_what_its_numbers_are(seeds):
+    file = io.StringIO()
+    print_results([untrained(seeds=seeds)], Console(file=file, width=120))
+    text = file.getvalue()
+    assert text.count("(seeds)") == (0 if seeds == 1 else 2)
+    last = text.splitlines()[-1].rstrip()
+    assert last.startswith("final: mean of the last tenth; AUC: mean of the whole run")
+    assert last.endswith("; steps/s: of all seeds together") == (seeds > 1)
+    head, row = (next(line for line in text.splitlines() if word in line) for word in ("highest", "dqn"))
+    empty = 1  # the speed of what was not trained
+    assert len(head.split()) - empty == len(row.replace(" kB", "kB").split())
 
 
 def test_small_words():

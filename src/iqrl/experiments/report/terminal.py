@@ -17,14 +17,16 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
 
 from iqrl.colours import method_colour
 from iqrl.diagnostics.metrics import heading_of
-from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
+from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text, squared_unit
 from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
 from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning
 from iqrl.methods.registry import memory_text
+from iqrl.settings import Run
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Follow, driver_of, load, load_result, train_run
@@ -36,17 +38,22 @@ from iqrl.training.run_directory import BEST_FILE, RunStore, Saved
 
 
 def print_results(results: Sequence[Result], console: Console) -> None:
-    """Highest, final and AUC of the mean curve, with the range over the seeds."""
+    """Highest, final and AUC of the mean curve, with the range over the seeds where there are several."""
+    several = any(result.run.seeds > 1 for result in results)
     title = f"return of training episodes: {common_settings([result.run for result in results])}"
     rows = []
     for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
         summary = result.summary()
-        final, auc = (_range_text([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc"))
+        spread = lambda name, summary=summary: [_range_text([seed[name] for seed in summary["seeds"]])] * several
+        final, auc = ([_text(summary[name]), *spread(name)] for name in ("final", "auc"))
         speed = result.timing.get("steps_per_second")
-        numbers = (_text(summary["highest"]), _text(summary["final"]), final, _text(summary["auc"]), auc)
-        rows.append([label, *numbers, f"{speed:,.0f}" if speed else "", size_text(result.memory)])
-    names = ("method", "highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s", "memory")
+        speed_and_memory = (f"{speed:,.0f}" if speed else "", size_text(result.memory))
+        rows.append([label, _text(summary["highest"]), *final, *auc, *speed_and_memory])
+    seeds = ["(seeds)"] * several
+    names = ("method", "highest", "final", *seeds, "AUC", *seeds, "steps/s", "memory")
     print_table(console, title, names, rows, [method_colour(result.run.method) or "" for result in results])
+    together = "; steps/s: of all seeds together" * several
+    console.print(Text(f"final: mean of the last tenth; AUC: mean of the whole run{together}", "dim"))
 
 
 def _text(value: float | None) -> str:
@@ -126,6 +133,18 @@ def print_interference(runs: Sequence[MeasuredRun], console: Console) -> None:
         numbers = [_interference_text(name, [seed[name] for seed in seeds]) for name in COLUMNS]
         rows.append([f"{label} {run.task}" if several_tasks else label, *numbers])
     print_table(console, title, ["method", *map(heading_of, COLUMNS)], rows)
+    for line in _interference_legend([run for run, _ in runs]):
+        console.print(Text(line, "dim"))
+
+
+def _interference_legend(runs: Sequence[Run]) -> list[str]:
+    """What the heads of the columns stand for; docs/interference.md says it at length."""
+    return [
+        "negative: mean AEI of the updates that raise the TD error; relative: as a share of the squared TD error; "
+        "raising: share of such updates; largest: the largest AEI; tail: interference across iterations, 0.9 tail; "
+        "cosine: lowest of two contexts' gradients; dormant: share of dormant units",
+        f"unit of negative, largest and tail: {squared_unit(runs)}",
+    ]
 
 
 def _interference_text(name: str, values: list[float | None]) -> str:
