@@ -1,6 +1,8 @@
 """A run that is stopped before its first point, and a display that fails: nothing is lost."""
 
+import os
 import shutil
+import signal
 
 import numpy as np
 import polars as pl
@@ -93,6 +95,15 @@ def test_every_command_names_the_step_and_the_end_of_the_curves(within_the_secon
     out = run("explain", path, "--out", "page.md").out
     assert "the run stopped at step 30 of 40, curves to 20;" in out.splitlines()[0]
     assert "; stopped at step 30 of 40, curves to 20." in out
+
+
+def test_an_interruption_within_a_period_says_how_far_the_curves_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", np.inf)
+    interrupt = lambda progress: os.kill(os.getpid(), signal.SIGINT) if progress.step == 30 else None
+    said = "stopped at step 30 of 40; curves to 20; saved; continue with: iqrl resume "
+    with pytest.raises(KeyboardInterrupt, match=said):
+        iqrl.train("gymnasium:CartPole-v1", "dqn", out=tmp_path / "run", display=interrupt, **SETTINGS | {"period": 20})
 
 
 def test_the_same_command_goes_on_from_a_table_without_columns(stopped, run):
