@@ -81,7 +81,7 @@ def test_own_method_is_short_and_learns_from_the_command_line(command, tmp_path,
     monkeypatch.delitem(sys.modules, "own_method")
     monkeypatch.setattr(plugins, "_trusted", set())
     monkeypatch.setattr(sys, "path", [path for path in sys.path if Path(path) != EXAMPLES])
-    assert command(tmp_path, "plot", tmp_path / "run") == "curves.png\n"
+    assert command(tmp_path, "plot", tmp_path / "run") == "wrote curves.png\n"
     assert "own_method" not in sys.modules
 
 

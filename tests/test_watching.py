@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 from untrained_runs import signs, untrained
 
 from iqrl.envs.base import Task
@@ -120,7 +120,44 @@ def test_variables_are_bars_from_the_middle():
     assert isinstance(signs(), Task)
     picture = draw_variables(np.array([-1.0, 0.5]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]))
     inked = (picture != 255).any(axis=2)
-    assert inked[50, :150].all()
-    assert not inked[50, 160:].any()
-    assert inked[150, 150:220].all()
-    assert not inked[150, :140].any()
+    assert inked[20, :150].all()
+    assert not inked[20, 160:].any()
+    assert inked[120, 150:220].all()
+    assert not inked[120, :140].any()
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """What is written into pictures, and up to which point on the right."""
+    texts, write = [], ImageDraw.ImageDraw.text
+
+    def text(draw, place, words, fill, font, anchor="la"):
+        texts.append((words, draw.textbbox(place, words, font=font, anchor=anchor)))
+        write(draw, place, words, fill, font, anchor)
+
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", text)
+    return texts
+
+
+def test_variables_are_labelled_within_the_picture(written):
+    draw_variables(np.array([-0.4921, 12345.0]), np.array([-1.0, 0.0]), np.array([1.0, 2e4]))
+    assert [words for words, _ in written] == ["obs 0 = −0.492", "obs 1 = 12,300"]
+    written.clear()
+    draw_variables(np.linspace(-1, 1, 60), np.full(60, -1.0), np.ones(60))
+    assert len(written) == 48
+    assert len({box[:2] for _, box in written}) == 48  # none on top of another
+    assert all(box[1] >= 0 and box[3] <= 200 for _, box in written)
+
+
+@pytest.mark.parametrize(("method", "unit"), [("local-q", True), ("stream-q", True), ("iq", False)])
+def test_the_scale_of_the_bars_is_on_the_picture(written, method, unit):
+    run = resolve("CartPole-v0", method, steps=1000)
+    values = np.array([-123.456, 12345.6])
+    moments = [Moment(np.zeros((20, 30, 3), np.uint8), values, 0, 1, 123.456)]
+    film = make_film([Episode(run, 7280, 1, moments, False, 50.0)])
+    words = [text for text, _ in written]
+    scale = "bars from −1,990 to 12,300" + "; Q in scaled rewards" * unit
+    assert {"return 123", "Q left", "Q right", "−123", "12,300", scale} <= set(words)
+    assert all(box[0] >= 0 and box[2] <= film.frames[0].width and box[3] <= film.frames[0].height for _, box in written)
+    assert ("Q in scaled rewards: " in film.captions[0][0]) == unit
+    assert film.captions[0][0].endswith(": left −123 [right 12,300]")

@@ -2,7 +2,7 @@
 
 Every seed is a thin line, their mean a thick one, both in the colour of the method. Falls are marked in black: a band
 where the return went down with a number above it, and a triangle at the lowest point. The triangle is hollow where the
-loss was regained.
+fall did not last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
     low: tuple[float, float]
     """step and return of the lowest point"""
     lasting: bool
-    """whether it was not regained by the end"""
+    """whether the seed ended low after it"""
     label: str
 
 
@@ -127,7 +127,7 @@ def _draw_triangle(x: float, y: float, filled: bool) -> str:
 def _draw_legend() -> str:
     """What the triangles say, at the right above the drawing."""
     right = WIDTH - RIGHT
-    words = ((right - 182, True, "fall that lasted"), (right - 70, False, "regained"))
+    words = ((right - 206, True, "fall that lasted"), (right - 94, False, "did not last"))
     texts = [_draw_triangle(x, 18, filled) + f'<text x="{x + 9}" y="18">{text}</text>' for x, filled, text in words]
     return "".join(texts)
 

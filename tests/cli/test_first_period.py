@@ -1,6 +1,8 @@
 """A run that is stopped before its first point, and a display that fails: nothing is lost."""
 
+import os
 import shutil
+import signal
 
 import numpy as np
 import polars as pl
@@ -45,7 +47,7 @@ def stopped(stopped_once, own_directory):
 
 def test_it_is_listed_described_and_goes_on(stopped, run, refused):
     assert "dqn on gymnasium:CartPole-v1" in run("list", "runs").out
-    assert "stopped in its first period" in run("list", "runs").out
+    assert "stopped in its first period, at 30" in run("list", "runs").out
     for command in ("plot", "explain"):
         assert "runs/stopped has no results yet: stopped in its first period" in refused(command, stopped)
     assert "has no measurements" in refused("interference", stopped)
@@ -53,6 +55,55 @@ def test_it_is_listed_described_and_goes_on(stopped, run, refused):
     assert run("resume", stopped).code == 0
     whole = iqrl.train("gymnasium:CartPole-v1", "dqn", **SETTINGS)  # compiled when it was stopped
     assert RunStore.open(stopped).metrics().equals(whole.metrics)
+
+
+@pytest.fixture(scope="module")
+def within_the_second(tmp_path_factory):
+    """A hosted run that was stopped at step 30, in its second period of 20, and what its display was told."""
+    path, told = tmp_path_factory.mktemp("within") / "run", []
+
+    def display(progress):
+        told.append(progress)
+        stop_at(30)(progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(loop, "SAVING_SHARE", np.inf)
+        with pytest.raises(Stop):
+            iqrl.train("gymnasium:CartPole-v1", "dqn", out=path, display=display, **SETTINGS | {"period": 20})
+    return path, told
+
+
+def test_within_a_period_the_last_known_return_is_shown(within_the_second):
+    _, told = within_the_second
+    first = [progress for progress in told if progress.step < 20]
+    assert first
+    assert not any(progress.known for progress in first)
+    ended = next(progress for progress in told if progress.step == 20)
+    later = [progress for progress in told if progress.step > 20]
+    assert later
+    for progress in [ended, *later]:
+        assert progress.known
+        np.testing.assert_array_equal(progress.returns, ended.returns)
+
+
+def test_every_command_names_the_step_and_the_end_of_the_curves(within_the_second, run):
+    path = str(within_the_second[0])
+    within = RunStore.open(path)
+    assert (within.trained_step, within.last_step) == (30, 20)
+    assert "stopped at 30, curves to 20" in run("list", "runs", "--dir", str(within.path.parent)).out
+    out = run("explain", path, "--out", "page.md").out
+    assert "the run stopped at step 30 of 40, curves to 20;" in out.splitlines()[0]
+    assert "; stopped at step 30 of 40, curves to 20." in out
+
+
+def test_an_interruption_within_a_period_says_how_far_the_curves_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SAVING_SHARE", np.inf)
+    interrupt = lambda progress: os.kill(os.getpid(), signal.SIGINT) if progress.step == 30 else None
+    said = "stopped at step 30 of 40; curves to 20; saved; continue with: iqrl resume "
+    with pytest.raises(KeyboardInterrupt, match=said):
+        iqrl.train("gymnasium:CartPole-v1", "dqn", out=tmp_path / "run", display=interrupt, **SETTINGS | {"period": 20})
 
 
 def test_the_same_command_goes_on_from_a_table_without_columns(stopped, run):

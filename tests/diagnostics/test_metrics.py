@@ -56,7 +56,8 @@ def test_labels():
     assert find_metric("distillation_weight").name == "distillation_weight"
     assert label_of("negative_interference") == "negative interference"
     assert heading_of("negative_interference") == "negative"
-    assert heading_of("aei_largest") == label_of("aei_largest") == "largest AEI"
+    assert heading_of("aei_largest") == "largest"
+    assert heading_of("action_gap") == label_of("action_gap") == "action gap"
     assert label_of("of_my_own") == "of my own"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -100,18 +101,18 @@ def explain(options: argparse.Namespace) -> None:
     from iqrl.diagnostics.explain.picture import draw_falls
     from iqrl.training.model_file import curves_of
 
-    run, metrics, stopped = curves_of(options.run)
-    diagnosis = diagnose(run, metrics, options.drop, bool(stopped))
+    found = curves_of(options.run)
+    diagnosis = diagnose(found.run, found.metrics, options.drop, bool(found.stopped), found.step)
     beside = options.run / "explain.md" if options.run.is_dir() else options.run.with_suffix(".explain.md")
     path = options.out or beside
     picture = path.with_suffix(".svg")
-    page = write_page(diagnosis, picture.name)
-    write_text(path, page)
+    own = shlex.quote(str(options.run))
+    write_text(path, write_page(diagnosis, picture.name, own))
     if path.is_file():  # and no device
         write_text(picture, draw_falls(diagnosis))
-    print(page, end="", file=text_stream(options))
+    print(write_page(diagnosis, path=own), end="", file=text_stream(options))  # a terminal shows no picture
     if options.json:
-        print(json.dumps({"run": str(options.run), "page": str(path)} | as_data(diagnosis)))
+        print(json.dumps({"run": str(options.run), "page": str(path)} | as_data(diagnosis, own)))
 
 
 def add_cost(commands: Any) -> None:

@@ -231,8 +231,9 @@ def plot(options: argparse.Namespace) -> None:
     from iqrl.training.model_file import curves_of
 
     found = [curves_of(path) for path in options.runs]
-    curves = [(run, *steps_and_returns(metrics)) for run, metrics, _ in found]
-    print(plot_curves(curves, options.out, spread=options.band))
+    curves = [(it.run, *steps_and_returns(it.metrics)) for it in found]
+    verb = "replaced" if options.out.exists() else "wrote"
+    print(verb, plot_curves(curves, options.out, spread=options.band))
 
 
 def add_demo(commands: Any) -> None:

@@ -46,6 +46,7 @@ def add_watch(commands: Any) -> None:
 def watch(options: argparse.Namespace) -> None:
     _check(options)  # before the imports: an error in flags appears at once
 
+    from iqrl.diagnostics.text import three_digits
     from iqrl.watching.episode import record
     from iqrl.watching.frames import make_film
     from iqrl.watching.pictures import check_drawing
@@ -60,10 +61,8 @@ def watch(options: argparse.Namespace) -> None:
     for episode in episodes:
         end = "over" if episode.over else "at its time limit" if episode.limited else "still going"
         steps = len(episode.moments) - 1
-        print(
-            f"{episode.run.method} on {episode.run.task}: return {episode.total:,.6g}, {end} after {steps:,} steps",
-            file=sys.stderr,
-        )
+        who, total = f"{episode.run.method} on {episode.run.task}", three_digits(episode.total)
+        print(f"{who}: return {total}, {end} after {steps:,} steps", file=sys.stderr)
     _show(make_film(episodes, options.fps), options.out, ", ".join(episode.run.method for episode in episodes))
 
 

@@ -27,7 +27,7 @@ class Metric:
     """the entry of one seed and one period"""
     unit: str = ""
     heading: str = ""
-    """a shorter label for the head of a table's column; the label if empty"""
+    """one word for the head of a table's column; the label if empty"""
     higher_is_worse: bool | None = None
     """None where neither direction is better"""
     source: str = ""
@@ -122,7 +122,7 @@ METRICS: tuple[Metric, ...] = (
         meaning="share of the measured updates whose AEI is above 0",
         group="interference",
         unit="share",
-        heading="updates that raise",
+        heading="raising",
         higher_is_worse=True,
     ),
     Metric(
@@ -131,6 +131,7 @@ METRICS: tuple[Metric, ...] = (
         meaning="largest AEI of a measured update of the period",
         group="interference",
         unit="reward²",
+        heading="largest",
         higher_is_worse=True,
     ),
     Metric(
@@ -210,7 +211,7 @@ METRICS: tuple[Metric, ...] = (
         "2.5% of the layer's",
         group="held-out states",
         unit="share",
-        heading="dormant units",
+        heading="dormant",
         higher_is_worse=True,
         source="Sokar et al. 2023",
     ),
@@ -232,7 +233,7 @@ SUMMARIES: tuple[Metric, ...] = (
         "differ in size",
         group="interference",
         unit="share",
-        heading="of the TD error",
+        heading="relative",
         higher_is_worse=True,
     ),
     Metric(
@@ -241,7 +242,7 @@ SUMMARIES: tuple[Metric, ...] = (
         meaning="mean of the largest tenth of `update_interference` over the last half of the periods",
         group="interference",
         unit="reward²",
-        heading="across iterations",
+        heading="tail",
         higher_is_worse=True,
         source="Liu et al. 2023",
     ),
@@ -250,7 +251,7 @@ SUMMARIES: tuple[Metric, ...] = (
         label="lowest cosine of two contexts' gradients",
         meaning="lowest `gradient_cosine` of a pair of contexts, averaged over the last half of the periods",
         group="interference",
-        heading="lowest cosine",
+        heading="cosine",
         higher_is_worse=False,
     ),
 )

@@ -18,6 +18,17 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def three_digits(value: float) -> str:
+    """At most three significant digits, with the sign of a number in print.
+
+    >>> three_digits(-0.4921), three_digits(200.0), three_digits(12345.0), three_digits(1.5)
+    ('−0.492', '200', '12,300', '1.5')
+    """
+    if not np.isfinite(value):
+        return str(value)
+    return f"{float(f'{value:.3g}') + 0.0:,g}".replace("-", "−")
+
+
 def return_text(value: float) -> str:
     """A return as the tables of results show it."""
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

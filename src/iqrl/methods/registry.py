@@ -55,6 +55,11 @@ def memory_text(run: Run) -> str:
     return "stores nothing" if stores_nothing(run) else f"N={run.buffer_size:,}"
 
 
+def scales_rewards(run: Run) -> bool:
+    """Whether Q values and TD errors are of scaled rewards, and not of the task's own."""
+    return run.normalise_inputs or getattr(run, "normalise", False) or run.reward_scale != 1
+
+
 def build_agent(run: Run, task: Task) -> Any:
     """The agent of a run; an agent of the user's own is checked."""
     method = find_method(run.method)

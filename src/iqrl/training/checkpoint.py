@@ -71,6 +71,15 @@ def load_state(path: Path, like: Any, identity: str) -> tuple[Any, dict[str, np.
     return jax.tree.unflatten(jax.tree.structure(like), leaves), environments
 
 
+def step_in(path: Path) -> int | None:
+    """The step at which a checkpoint was saved; None where there is none that can be read."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return int(file.get_tensor(".step"))
+    except (SafetensorError, OSError, TypeError, ValueError):
+        return None
+
+
 def check_owner(path: Path, metadata: Mapping[str, str], identity: str) -> None:
     if metadata.get("format") != FORMAT:
         raise BadInput(f"{path} was not written by this version of iqrl, and was left alone.")

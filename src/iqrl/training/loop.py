@@ -30,7 +30,7 @@ from iqrl.training.devices import compute_in_the_calling_thread, make_devices
 from iqrl.training.interruption import Interruption
 from iqrl.training.results import Result
 from iqrl.training.rounds import hosted_driver
-from iqrl.training.run_directory import NO_EVALUATIONS, NO_ROWS, RunStore, Saved
+from iqrl.training.run_directory import NO_EVALUATIONS, NO_ROWS, RunStore, Saved, curves_text, last_step
 from iqrl.training.states import Period, TrainState, all_finite
 
 CHECKPOINT_SECONDS = float(os.environ.get("IQRL_CHECKPOINT_SECONDS", "20"))
@@ -45,7 +45,7 @@ class Progress(NamedTuple):
     step: int
     steps: int
     returns: np.ndarray
-    """one per seed; NaN where no episode ended"""
+    """one per seed, of this period; within a period those of the one before. NaN where no episode ended"""
     report: dict[str, float]
     """what the agent reports at this step, such as ε"""
     steps_per_second: float
@@ -57,6 +57,8 @@ class Progress(NamedTuple):
     """of this period, one row per seed; for callbacks"""
     evaluation: float = math.nan
     """mean over the seeds, of the last evaluation; for displays"""
+    known: bool = True
+    """whether a period has ended: before that nothing is known of returns"""
 
 
 Display = Callable[[Progress], None]
@@ -261,6 +263,7 @@ class _Loop:
         self.session, self.run, self.agent = session, session.driver.run, session.driver.agent
         self.store, self.display, self.program, self.follow = session.store, display, program, follow
         self.began = int(metrics["step"][-1]) if metrics.height else 0
+        self.returns = last_returns(metrics)
         self.stopped = ""
         self._metrics, self._periods = metrics, list[tuple[int, Period, Report]]()
         self.held, self._whole, self.step = held, None, program.step(held)
@@ -307,7 +310,8 @@ class _Loop:
         if self.step < self.run.steps and not self.stopped:
             saved = "saved; " if self.step else ""
             where = f"{saved}continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
-            raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}; {where}")
+            curves = curves_text(self.step, last_step(self.metrics), "; ")
+            raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}{curves}; {where}")
 
     @property
     def due(self) -> bool:
@@ -345,17 +349,18 @@ class _Loop:
             self.store.info["stopped"] = self.stopped
 
     def show(self, period: Period | None, report: Report) -> None:
-        """Within a period nothing is said of its returns yet, and callbacks are not called."""
+        """Within a period nothing is known of its returns yet, and callbacks are not called."""
         left = (self.run.steps - self.step) * self.run.seeds / self.steps_per_second
-        returns = np.full(self.run.seeds, np.nan) if period is None else np.asarray(period.returns)
+        self.returns = self.returns if period is None else np.asarray(period.returns)
         progress = Progress(
             step=self.step,
             steps=self.run.steps,
-            returns=returns,
+            returns=np.full(self.run.seeds, np.nan) if self.returns is None else self.returns,
             report=report,
             steps_per_second=self.steps_per_second,
             seconds_left=left,
             began=self.began,
+            known=self.returns is not None,
         )
         if period is not None and self.follow is not None:
             rows = period_rows(self.run, [(self.step, period, report)])
@@ -407,6 +412,13 @@ def period_rows(run: Run, ended: Sequence[tuple[int, Period, Report]]) -> pl.Dat
     }
     columns = keys | {name: metrics[name] for name in sort_columns(metrics)}
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def last_returns(metrics: pl.DataFrame) -> np.ndarray | None:
+    """Of the last period, one per seed; None where none has ended."""
+    if not metrics.height:
+        return None
+    return metrics.filter(pl.col("step") == metrics["step"][-1])["return"].to_numpy()
 
 
 def evaluation_rows(run: Run, step: int, returns: np.ndarray) -> pl.DataFrame:

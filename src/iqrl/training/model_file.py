@@ -83,15 +83,24 @@ def read_curves(path: Path) -> tuple[Run, pl.DataFrame]:
         return read_run(json.loads(marks["run"])), _read_parquet(file, CURVES)
 
 
-def curves_of(path: Path) -> tuple[Run, pl.DataFrame, str]:
-    """Of the directory of a run or the file of a model: settings, curves, and why it was stopped early, if it was."""
+class Curves(NamedTuple):
+    run: Run
+    metrics: pl.DataFrame
+    stopped: str = ""
+    """why its own rules ended it; empty where they did not"""
+    step: int = 0
+    """up to which it was trained, which may lie after the last whole period"""
+
+
+def curves_of(path: Path) -> Curves:
+    """Of the directory of a run or the file of a model."""
     if path.is_dir() or path.suffix != SUFFIX:
         store = RunStore.open(path)
-        return store.run, store.curves(), store.stopped
+        return Curves(store.run, store.curves(), store.stopped, store.trained_step)
     run, curves = read_curves(path)
     if not curves.height:
         raise BadInput(f"{path} has no curves: no period had ended when it was saved.")
-    return run, curves, ""
+    return Curves(run, curves, step=step_of(path))
 
 
 @contextlib.contextmanager

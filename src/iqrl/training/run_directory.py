@@ -43,7 +43,7 @@ from iqrl.methods.registry import memory_text
 from iqrl.plugins import mark_of, trust_marked, warn_of_edits
 from iqrl.settings import Following, Run
 from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
-from iqrl.training.checkpoint import load_state, save_state
+from iqrl.training.checkpoint import load_state, save_state, step_in
 
 RUN_FILE, METRICS_FILE, CHECKPOINT_FILE = "run.json", "metrics.parquet", "checkpoint.safetensors"
 PREVIOUS_FILE, DAMAGED_FILE = "checkpoint.previous.safetensors", "checkpoint.damaged.safetensors"
@@ -217,18 +217,23 @@ class RunStore:
         """How far it is, in words."""
         if not (self.path / METRICS_FILE).exists():
             return "not begun"
-        step = self.last_step
-        if not step:
-            return "stopped in its first period"
-        if step >= self.run.steps:
+        curves, step = self.last_step, self.trained_step
+        if curves >= self.run.steps:
             return "finished"
-        return f"stopped at {step:,}" + (f": {self.stopped}" if self.stopped else "")
+        if not curves:
+            return "stopped in its first period" + (f", at {step:,}" if step else "")
+        return f"stopped at {step:,}{curves_text(step, curves)}" + (f": {self.stopped}" if self.stopped else "")
 
     @property
     def last_step(self) -> int:
         """The end of the last whole period; 0 within the first."""
-        metrics = self.metrics()
-        return int(metrics["step"].max()) if metrics.height else 0  # ty: ignore[invalid-argument-type]
+        return last_step(self.metrics())
+
+    @property
+    def trained_step(self) -> int:
+        """The step of the checkpoint, which may lie within a period."""
+        files = [self.path / name for name in (CHECKPOINT_FILE, PREVIOUS_FILE)]
+        return next((step for step in map(step_in, files) if step is not None), self.last_step)
 
     def metrics(self) -> pl.DataFrame:
         """The curves saved so far; they have the run's seeds and periods."""
@@ -276,6 +281,20 @@ class RunStore:
         if read.names.get("run", self.info["id"]) != self.info["id"]:
             raise Damaged(f"{path} belongs to another run ({read.names['run']}), and was left alone.")
         return read
+
+
+def last_step(metrics: pl.DataFrame) -> int:
+    """The end of the last period of these curves; 0 where none has ended."""
+    return int(metrics["step"].max()) if metrics.height else 0  # ty: ignore[invalid-argument-type]
+
+
+def curves_text(step: int, curves: int, before: str = ", ") -> str:
+    """How far the curves go, where the run went on within a period.
+
+    >>> curves_text(33_825, 32_500), curves_text(32_500, 32_500), curves_text(30, 0)
+    (', curves to 32,500', '', '')
+    """
+    return f"{before}curves to {curves:,}" if 0 < curves < step else ""
 
 
 def check_rows(path: Path, run: Run, table: pl.DataFrame) -> pl.DataFrame:

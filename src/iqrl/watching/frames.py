@@ -6,17 +6,17 @@ Drawn with Pillow, which Matplotlib brings along.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
+from iqrl.diagnostics.text import three_digits
 from iqrl.experiments.report.arrangement import size_text
-from iqrl.methods.registry import memory_text
+from iqrl.methods.registry import memory_text, scales_rewards
 from iqrl.watching.episode import Episode, Moment
+from iqrl.watching.pictures import font
 
 WIDTH, HEAD, MARGIN, STRIP = 300, 42, 8, 12
 PICTURE_HEIGHT = 200
@@ -56,7 +56,8 @@ def make_film(episodes: Sequence[Episode], frames_a_second: float | None = None)
     shown = [*range(0, length, every)]
     shown += [length - 1] if shown[-1] != length - 1 else []
     strip = any(episode.contexts > 1 for episode in episodes)
-    height = HEAD + PICTURE_HEIGHT + min(rows, MOST_ROWS) * ROW + 2 * MARGIN + strip * (STRIP + MARGIN)
+    bars = min(rows, MOST_ROWS) + (rows > 0)  # and a line for their scale
+    height = HEAD + PICTURE_HEIGHT + bars * ROW + 2 * MARGIN + strip * (STRIP + MARGIN)
     panels = [Panel(episode, it, height) for episode, it in zip(episodes, scale, strict=True)]
     frames = [_beside([draw_panel(panel, i) for panel in panels]) for i in shown]
     captions = [[write_caption(episode, i) for episode in episodes] for i in shown]
@@ -68,11 +69,14 @@ def write_caption(episode: Episode, index: int) -> str:
     """One agent at one moment, its choice in brackets."""
     last = min(index, len(episode.moments) - 1)
     moment, run = episode.moments[last], episode.run
-    values = [f"{name} {value:.4g}" for name, value in zip(action_names(episode), moment.q_values, strict=False)]
+    named = zip(action_names(episode), moment.q_values, strict=False)
+    values = [f"{name} {three_digits(float(value))}" for name, value in named]
     q_values = " ".join(f"[{text}]" if i == moment.action else text for i, text in enumerate(values[:MOST_ROWS]))
     context = f", context {moment.context}" if episode.contexts > 1 else ""
     over = ", over" if episode.over and last == len(episode.moments) - 1 else ""
-    return f"{run.method}, {memory_text(run)}: step {last:,}, return {moment.total:,.6g}{context}{over}; Q: {q_values}"
+    total = three_digits(moment.total)
+    of = f"Q{' in scaled rewards' * scales_rewards(run)}"
+    return f"{run.method}, {memory_text(run)}: step {last:,}, return {total}{context}{over}; {of}: {q_values}"
 
 
 def action_names(episode: Episode) -> Sequence[str]:
@@ -113,11 +117,11 @@ def draw_panel(panel: Panel, index: int) -> Image.Image:
     over = episode.over and last == len(episode.moments) - 1
     drawn = Image.new("RGB", (WIDTH + 2 * MARGIN, panel.height), PAPER)
     draw = ImageDraw.Draw(drawn)
-    draw.text((MARGIN, 4), f"{run.method}, {memory_text(run)}", INK, _font(15))
-    draw.text((WIDTH + MARGIN, 6), f"{size_text(episode.memory)} of memory", INK, _font(13), anchor="ra")
+    draw.text((MARGIN, 4), f"{run.method}, {memory_text(run)}", INK, font(15))
+    draw.text((WIDTH + MARGIN, 6), f"{size_text(episode.memory)} of memory", INK, font(13), anchor="ra")
     state = f"over after {last:,} steps" if over else f"step {last:,}"
-    draw.text((MARGIN, 24), f"return {moment.total:,.6g}", INK, _font(13))
-    draw.text((WIDTH + MARGIN, 24), state, OVER if over else GREY, _font(13), anchor="ra")
+    draw.text((MARGIN, 24), f"return {three_digits(moment.total)}", INK, font(13))
+    draw.text((WIDTH + MARGIN, 24), state, OVER if over else GREY, font(13), anchor="ra")
     drawn.paste(_fitted(moment.picture, over), (MARGIN, HEAD))
     draw.rectangle((MARGIN, HEAD, MARGIN + WIDTH - 1, HEAD + PICTURE_HEIGHT - 1), outline=PALE)
     _draw_bars(draw, moment, HEAD + PICTURE_HEIGHT + MARGIN, panel)
@@ -144,11 +148,20 @@ def _draw_bars(draw: ImageDraw.ImageDraw, moment: Moment, top: int, panel: Panel
     left, right = MARGIN + 62, WIDTH + MARGIN - 58
     for action, value in enumerate(moment.q_values[:MOST_ROWS]):
         y, best = top + action * ROW, action == moment.action
-        draw.text((MARGIN, y + 1), f"Q {names[action]}", CHOSEN if best else GREY, _font(12))
+        draw.text((MARGIN, y + 1), f"Q {names[action]}", CHOSEN if best else GREY, font(12))
         if np.isfinite(value):
             length = (float(value) - low) / (high - low) * (right - left)
             draw.rectangle((left, y + 2, left + max(round(length), 1), y + ROW - 3), CHOSEN if best else BAR)
-        draw.text((WIDTH + MARGIN, y + 1), f"{value:.4g}", CHOSEN if best else GREY, _font(12), anchor="ra")
+        draw.text((WIDTH + MARGIN, y + 1), three_digits(float(value)), CHOSEN if best else GREY, font(12), anchor="ra")
+    if len(moment.q_values):
+        y = top + min(len(moment.q_values), MOST_ROWS) * ROW
+        draw.text((MARGIN, y + 1), scale_text(panel), GREY, font(11))
+
+
+def scale_text(panel: Panel) -> str:
+    """Where the bars begin and end, and what Q is measured in where that is not the task's reward."""
+    low, high = (three_digits(end) for end in panel.scale)
+    return f"bars from {low} to {high}" + "; Q in scaled rewards" * scales_rewards(panel.episode.run)
 
 
 def _draw_strip(draw: ImageDraw.ImageDraw, episode: Episode, last: int, top: int) -> None:
@@ -157,19 +170,12 @@ def _draw_strip(draw: ImageDraw.ImageDraw, episode: Episode, last: int, top: int
         return
     context = episode.moments[last].context
     colour = CONTEXTS[context % len(CONTEXTS)]
-    draw.text((MARGIN, top - 1), f"context {context}", colour, _font(12))
+    draw.text((MARGIN, top - 1), f"context {context}", colour, font(12))
     left, width = MARGIN + 62, WIDTH - 62
     length = len(episode.moments)
     for i in range(last + 1):
         x0, x1 = left + i * width // length, left + max((i + 1) * width // length - 1, i * width // length)
         draw.rectangle((x0, top, x1, top + STRIP), CONTEXTS[episode.moments[i].context % len(CONTEXTS)])
-
-
-@functools.cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    import matplotlib
-
-    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size)
 
 
 def arrays(film: Film) -> Iterator[np.ndarray]:

@@ -1,27 +1,33 @@
 """A moment of an environment as a picture: its own, or made of the observation.
 
 Gymnasium's environments draw themselves. An image that an agent sees is shown as it is: grey, coloured, or with a
-colour for each channel, as in MinAtar. What has neither is shown as bars, one for each observed variable.
+colour for each channel, as in MinAtar. What has neither is shown as labelled bars, one for each observed variable.
 """
 
 from __future__ import annotations
 
 import colorsys
+import functools
 import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
+from iqrl.diagnostics.text import three_digits
 from iqrl.envs.adapter import TaskEnvironment
 from iqrl.envs.base import Task
 from iqrl.errors import BadInput
 from iqrl.plugins import in_a_sentence
 
-PAPER, INK = (255, 255, 255), (52, 92, 130)
+PAPER, BAR, INK = (255, 255, 255), (168, 196, 222), (36, 41, 47)
 WIDTH, HEIGHT = 300, 200
+LABEL, MOST_LABELS, MOST_COLUMNS = 10, 16, 3
+"""size of a label, how many fit below each other, and columns of them at most"""
 
 
 INSTALL = 'pip install ".[watch]" in the clone of iqrl'
@@ -95,16 +101,30 @@ def channel_colours(count: int) -> np.ndarray:
 
 
 def draw_variables(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """A bar for each variable, from the middle of its range."""
-    picture = np.full((HEIGHT, WIDTH, 3), PAPER, np.uint8)
-    shown = min(len(values), HEIGHT // 4)
-    rows, middle = HEIGHT // shown, WIDTH // 2
+    """A bar for each variable, from the middle of its range, with its number and value; in columns where there are
+    many."""
+    columns = min(-(-len(values) // MOST_LABELS), MOST_COLUMNS)
+    shown = min(len(values), MOST_LABELS * columns)
+    in_column = -(-shown // columns)
+    rows, width = HEIGHT // in_column, WIDTH // columns
     span = np.where(high > low, high - low, 1.0)
-    places = np.clip((values - low) / span, 0.0, 1.0) * (WIDTH - 1)
+    places = np.clip((values - low) / span, 0.0, 1.0) * (width - 1)
+    picture = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
+    draw = ImageDraw.Draw(picture)
     for i in range(shown):
-        left, right = sorted((middle, int(places[i])))
-        picture[i * rows + 1 : (i + 1) * rows - 1, left : right + 1] = INK
-    return picture
+        x, y = i // in_column * width, i % in_column * rows
+        left, right = sorted((width // 2, int(places[i])))
+        draw.rectangle((x + left, y + 1, x + right, y + rows - 2), BAR)
+        label = f"obs {i} = {three_digits(float(values[i]))}"
+        draw.text((x + 3, y + rows // 2 - LABEL // 2 - 1), label, INK, font(LABEL))
+    return np.asarray(picture)
+
+
+@functools.cache
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    import matplotlib
+
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size)
 
 
 def _bytes(shares: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Runs of known fate: the first line says what became of them, and nothing on the page contradicts it."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -104,7 +105,8 @@ RUNS = {
     ),
     "DQN without replay": (
         lambda: recorded("table1", method="dqn", task="CartPole-v1", buffer_size=1),
-        "**Collapsed** in 5 of 10 seeds. Seed 1 fell from 214.0 at step 280,000 to 12.0 at step 400,000, and",
+        "**Collapsed** in 5 of 10 seeds. Seed 3 fell from 390.4 at step 340,000 to 20.9 at step 960,000, and ended at "
+        "33.4; its best level was 115.0.",
     ),
 }  # fmt: skip
 
@@ -119,11 +121,26 @@ def test_the_first_line_says_what_became_of_it(name):
     assert second.startswith("**With it:** ")
     assert third.startswith("**Try:** ")
     assert any(character.isdigit() for character in second + third)
-    assert ("nothing needs mending" in third) == (diagnosis.fate.fate == "fine")
+    fine, known = diagnosis.fate.fate == "fine", np.isfinite(diagnosis.solved)
+    assert ("nothing needs mending" in third) == (fine and known)
+    assert ("no return is known at which this task counts as solved" in third) == (fine and not known)
+    lasted = any(diagnosis.lasted(fall) for fall in diagnosis.falls)
+    assert lasted == ("It lasted" in page) == (">fall that lasted</text>" in draw_falls(diagnosis) and lasted)
+    assert not (lasted and fine)
     assert ("Yes" in page) + ("No:" in page) + ("Unknown:" in page) == 1  # one answer
     data = as_data(diagnosis)
     assert first.lower().startswith(f"**{data['fate']}**")
     json.dumps(data, allow_nan=False)
+
+
+def test_the_commands_name_the_run():
+    fine = diagnose(*RUNS["a healthy run"][0]())
+    assert "`iqrl watch runs/a` shows an episode" in write_page(fine, path="runs/a")
+    short = diagnose(*RUNS["a run cut short"][0]())
+    assert "`iqrl resume runs/a`" in write_page(short, path="runs/a")
+    data = as_data(short, "runs/a")
+    assert "`iqrl resume runs/a`" in data["lines"][2]
+    assert "`iqrl resume runs/a`" in data["advice"][0]["try"][0]
 
 
 def test_the_picture_marks_the_falls():
@@ -133,6 +150,74 @@ def test_the_picture_marks_the_falls():
     assert ">fall that lasted</text>" in picture
     assert ": collapsed</text>" in picture
     assert "<path d=" in draw_falls(diagnose(*RUNS["images"][0]()))
+
+
+SETTLED = 0.5 * (-1.0) ** np.arange(PERIODS)
+
+
+def seeds_of(*curves, task="Pendulum-v0"):
+    """A run of one seed per curve; nobody says what solves Pendulum."""
+    parts = [made(curve, task=task)[1].with_columns(pl.lit(seed).alias("seed")) for seed, curve in enumerate(curves)]
+    run = made(curves[0], task=task)[0]
+    return dataclasses.replace(run, seeds=len(curves)), pl.concat(parts)
+
+
+def level_at(value, **single):
+    curve = np.concatenate([np.linspace(-45.0, -20.0, 4), np.linspace(0.0, value, 6), np.full(30, value)]) + SETTLED
+    for at, high in single.items():
+        curve[int(at[1:])] = high
+    return curve
+
+
+def test_a_fall_that_lasted_is_never_under_fine():
+    """It began at a single high return, and its end is less than a quarter of the range below the best level."""
+    falling = level_at(28.0, p31=54.2)
+    falling[32:] = 4.5 + SETTLED[32:]
+    falling[33] = -1.8
+    run, metrics = seeds_of(falling)
+    diagnosis = diagnose(run, metrics)
+    assert diagnosis.fate.seeds[0].best - diagnosis.fate.seeds[0].final < 0.25 * np.ptp(falling)
+    page, picture = write_page(diagnosis), draw_falls(diagnosis)
+    assert page.startswith("**Declined** in 1 of 1 seed. Seed 0 fell from 54.2 at step 32,000 to -1.80 at step 34,000")
+    assert "; its best level was 28.5." in page.splitlines()[0]
+    assert "a single high one: the best level of this seed, a median of three, is 28.5. It" in page
+    assert "It lasted: the final level is 4.50. Half of the loss was not regained by the end." in page
+    assert 'fill-opacity="0.14"' in picture
+    assert as_data(diagnosis)["seeds"][0]["falls"][-1]["lasted"] is True
+
+
+def test_a_fall_from_a_single_high_return_to_the_usual_level_does_not_last():
+    diagnosis = diagnose(*seeds_of(level_at(28.0, p31=80.0)))
+    page, picture = write_page(diagnosis), draw_falls(diagnosis)
+    assert page.startswith("**Fine** in 1 of 1 seed.")
+    assert "1 fall deeper than 25% of the range of the returns, none of which lasted." in page
+    assert "It did not last: the final level is 28.0." in page
+    assert "not regained by the end" not in page
+    assert 'fill-opacity="0.14"' not in picture
+    assert 'fill-opacity="0.07"' in picture
+
+
+def test_only_the_last_of_two_equal_falls_lasted():
+    twice = level_at(28.0)
+    twice[20:24], twice[34:] = -20.0, -20.0
+    diagnosis = diagnose(*seeds_of(twice))
+    assert [fall["lasted"] for fall in as_data(diagnosis)["seeds"][0]["falls"]] == [False, True]
+
+
+def test_seeds_that_end_far_apart_are_uneven():
+    diagnosis = diagnose(*seeds_of(level_at(28.0), level_at(69.0), level_at(4.5)))
+    first, second, third = write_page(diagnosis).splitlines()[:3]
+    assert first.startswith("**Uneven**: finals from 4.50 (seed 2) to 69.0 (seed 1). The mean best level was 34.3.")
+    assert second == "**With it:** no fall deeper than 25% of the range of the returns.  "
+    assert "`iqrl tune Pendulum-v0 --method dqn`" in third
+    assert ": uneven</text>" in draw_falls(diagnosis)
+    together = write_page(diagnose(*seeds_of(level_at(65.0), level_at(69.0))))
+    assert together.startswith("**Fine** in 2 of 2 seeds.")
+    assert "neven" not in together
+    collapsed = level_at(69.0)
+    collapsed[30:] = -20.0
+    mixed = write_page(diagnose(*seeds_of(level_at(69.0), collapsed)))
+    assert " Of the others, 1 was fine. Uneven: finals from -20.0 (seed 1) to 69.0 (seed 0)." in mixed.splitlines()[0]
 
 
 def test_a_drawing_of_nothing_and_of_names_that_are_code():

@@ -261,7 +261,7 @@ def test_values_beyond_the_returns_and_silent_units():
 def test_only_the_deepest_falls_are_shown():
     saw = np.concatenate([[20, 22, 30, 60], np.tile([190, 195, 200, 60, 20, 25], 6)]).astype(float)
     page = explain(run_of(seeds=3), table(saw, saw, saw))
-    assert "## The 6 deepest of 18 falls" in page
+    assert "## 6 of 18 falls: those that lasted, then the deepest" in page
     assert page.count("### ") == 6
 
 

@@ -6,7 +6,8 @@ import pytest
 from iqrl.colours import COLOURS, METHODS
 from iqrl.errors import BadInput
 from iqrl.experiments.report.arrangement import plot_labels
-from iqrl.experiments.report.figures.curves import _band, _line_styles, plot_curves
+from iqrl.experiments.report.figures import curves
+from iqrl.experiments.report.figures.curves import DASHES, SHADES, _band, _line_styles, plot_curves, shade
 from iqrl.make_run import resolve
 
 
@@ -14,8 +15,8 @@ def test_figure_has_a_panel_per_task_and_bridges_gaps(tmp_path):
     steps = np.arange(5) * 100
     returns = np.random.default_rng(0).normal(size=(3, 5))
     returns[0, 2] = np.nan
-    curves = [(resolve(task, "iq"), steps, returns) for task in ("CartPole-v0", "Acrobot-v1")]
-    path = plot_curves(curves, tmp_path / "two.svg")
+    drawn = [(resolve(task, "iq"), steps, returns) for task in ("CartPole-v0", "Acrobot-v1")]
+    path = plot_curves(drawn, tmp_path / "two.svg")
     text = path.read_text()
     assert "CartPole-v0" in text
     assert "Acrobot-v1" in text
@@ -27,7 +28,7 @@ def test_a_figure_of_no_returns_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_method_has_one_colour_in_all_panels_and_dashes_where_it_is_drawn_twice():
+def test_a_method_has_one_colour_in_all_panels_and_shades_and_dashes_where_it_is_drawn_twice():
     runs = [
         resolve(task, method, buffer_size=size)
         for task, method, size in (
@@ -37,10 +38,44 @@ def test_a_method_has_one_colour_in_all_panels_and_dashes_where_it_is_drawn_twic
     labels = plot_labels(runs)
     assert labels == ["DQN, N = 1", "DQN, N = 100", "IQ, N = 1", "DQN, N = 1"]
     (one, solid), (two, dash), (other, _), again = _line_styles(runs, labels)
-    assert one == two == COLOURS[METHODS["dqn"]]
+    assert one == COLOURS[METHODS["dqn"]]
+    assert two == shade(one, SHADES[1]) != one
     assert other == COLOURS[METHODS["iq"]]
     assert solid != dash
     assert again == (one, solid)
+
+
+def test_four_runs_of_one_method_have_four_shades_and_dashes():
+    runs = [resolve("CartPole-v0", "local-q", share_step=share) for share in (0.5, 0.6, 0.7, 0.8)]
+    styles = _line_styles(runs, plot_labels(runs))
+    assert len({colour for colour, _ in styles}) == len(SHADES) == 4
+    assert [dash for _, dash in styles] == list(DASHES)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_the_legend_is_never_cut(tmp_path, monkeypatch, count):
+    """Labels of several settings: side by side they are wider than the figure, five of them even one by one."""
+    steps, returns = np.arange(5) * 100, np.ones((2, 5)).cumsum(axis=1)
+    many = {"learning_rate": 0.5, "step_bound": 2.5, "act_average": 0.01, "average_fall": 1000, "target_average": 0.5}
+    runs = [resolve("CartPole-v0", "local-q", share_step=0.1 * i, **(many if i else {})) for i in range(count)]
+    seen, save = [], curves._save
+
+    def keep(figure, path):
+        save(figure, path)
+        seen.append(figure)
+
+    monkeypatch.setattr(curves, "_save", keep)
+    plot_curves([(run, steps, returns) for run in runs], tmp_path / "a.png")
+    (figure,) = seen
+    (legend,) = figure.legends
+    box, panel = legend.get_window_extent(), figure.axes[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert 0 <= box.y0 < box.y1 < panel.y0
+    assert panel.height > 0.6 * 4.4 * figure.dpi
+    assert len(legend.get_texts()) == count
+    words = {text.get_text().replace("\n", " ") for text in legend.get_texts()}
+    assert words == set(plot_labels(runs))
 
 
 def test_the_interval_of_the_mean_by_hand():

@@ -1,5 +1,6 @@
 """Figures of interference."""
 
+import io
 import re
 from pathlib import Path
 
@@ -7,9 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from iqrl.diagnostics.analysis.context_matrix import ContextMatrix
+from iqrl.diagnostics.metrics import heading_of
 from iqrl.errors import BadInput
+from iqrl.experiments.report.arrangement import squared_unit
 from iqrl.experiments.report.figures.curves import percent
 from iqrl.experiments.report.figures.interference import (
     _readable_scale,
@@ -18,6 +22,8 @@ from iqrl.experiments.report.figures.interference import (
     plot_interference,
     plot_negative_interference,
 )
+from iqrl.experiments.report.terminal import COLUMNS, _interference_legend
+from iqrl.experiments.report.terminal_table import print_table
 from iqrl.make_run import resolve
 
 
@@ -76,6 +82,33 @@ def test_negative_interference_has_a_panel_per_task_and_buffer_size(tmp_path):
     text = path.read_text()
     for words in ("CartPole-v0, N=1<", "CartPole-v0, N=100", "Acrobot-v1, N=100", ">DQN<", ">IQ<"):
         assert words in text
+
+
+def test_the_unit_is_that_of_the_rewards_that_are_learned_from(tmp_path):
+    local, dqn = resolve("CartPole-v0", "stream-q"), resolve("CartPole-v0", "dqn", buffer_size=1)
+    assert squared_unit([dqn, dqn]) == "reward²"
+    assert squared_unit([resolve("CartPole-v0", "local-q")]) == squared_unit([local]) == "scaled reward²"
+    assert squared_unit([resolve("CartPole-v0", "dqn", reward_scale=0.1)]) == "scaled reward²"
+    assert ">AEI, scaled reward²<" in plot_interference(local, measured(), tmp_path / "a.svg").read_text()
+    assert ">AEI, reward²<" in plot_interference(dqn, measured(), tmp_path / "a.svg").read_text()
+    both = [(local, measured()), (dqn, measured())]
+    drawn = plot_negative_interference(both, tmp_path / "b.svg").read_text()
+    assert ">reward² (stream-q: scaled reward²)<" in drawn
+
+
+def test_the_heads_of_the_table_are_one_word_and_stand_in_one_line():
+    file = io.StringIO()
+    runs = [(resolve("CartPole-v0", "local-q", share_step=share), measured()) for share in (0.5, 0.6)]
+    console = Console(file=file, width=80)
+    print_table(
+        console, "interference", ["method", *map(heading_of, COLUMNS)], [["local-q share_step=0.5", *"1234567"]]
+    )
+    head = next(line for line in file.getvalue().splitlines() if "negative" in line)
+    assert head.split() == ["method", "negative", "relative", "raising", "largest", "tail", "cosine", "dormant"]
+    legend = "\n".join(_interference_legend([run for run, _ in runs]))
+    for word in head.split()[1:]:
+        assert f"{word}:" in legend
+    assert legend.endswith("unit of negative, largest and tail: scaled reward²")
 
 
 def test_a_run_without_measurement_and_a_name_without_format_are_refused(tmp_path):

@@ -6,11 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
+from untrained_runs import untrained
 
 from iqrl.experiments.report.terminal import (
     LiveDisplay,
     PlainDisplay,
     clock,
+    live_text,
+    print_results,
     returns_text,
     summarise_interference,
 )
@@ -33,9 +36,29 @@ def test_displays_say_return_epsilon_speed_and_time_left(kind):
     with kind(console, "iq on CartPole-v0") as display:
         display(PROGRESS)
     text = stream.getvalue()
-    speed = "12k steps/s" if kind is LiveDisplay else "12,346 steps/s"
-    for words in ("iq on CartPole-v0", "return 20.0 (10…30)", "0.50", speed, "1:15 left"):
+    for words in ("iq on CartPole-v0", "return 20.0 (10…30)", "0.50", "3 × 4,115 steps/s", "1:15 left"):
         assert words in text
+
+
+def test_the_speed_of_one_seed_and_returns_that_are_not_known_yet():
+    one = PROGRESS._replace(returns=np.array([np.nan]))
+    assert live_text(one) == "1:15 left  no episode ended  epsilon 0.50  12,346 steps/s"
+    assert live_text(one._replace(known=False)) == "1:15 left  epsilon 0.50  12,346 steps/s"
+    assert live_text(one._replace(known=False, evaluation=9.0)).startswith("1:15 left  evaluation 9.00  epsilon")
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_the_table_of_results_says_what_its_numbers_are(seeds):
+    file = io.StringIO()
+    print_results([untrained(seeds=seeds)], Console(file=file, width=120))
+    text = file.getvalue()
+    assert text.count("(seeds)") == (0 if seeds == 1 else 2)
+    last = text.splitlines()[-1].rstrip()
+    assert last.startswith("final: mean of the last tenth; AUC: mean of the whole run")
+    assert last.endswith("; steps/s: of all seeds together") == (seeds > 1)
+    head, row = (next(line for line in text.splitlines() if word in line) for word in ("highest", "dqn"))
+    empty = 1  # the speed of what was not trained
+    assert len(head.split()) - empty == len(row.replace(" kB", "kB").split())
 
 
 def test_small_words():

@@ -19,8 +19,7 @@ from iqrl.diagnostics.metrics import label_of
 from iqrl.diagnostics.text import count, listing, number, percent, return_text
 from iqrl.methods.iq import ContextSettings
 from iqrl.methods.medqn import ConsolidationSettings
-from iqrl.methods.registry import stores_nothing
-from iqrl.methods.streaming import NormalisationSettings
+from iqrl.methods.registry import scales_rewards, stores_nothing
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_finite
 
@@ -198,7 +197,7 @@ def _later_start(run: Run) -> int:
 
 def report_overestimation(diagnosis: Diagnosis) -> Advice | None:
     """Where values are far above what the returns allow."""
-    if diagnosis.has(NormalisationSettings) and diagnosis.run.normalise:
+    if scales_rewards(diagnosis.run):
         return None  # values are of scaled rewards, and cannot be set against returns
     held_out = "held_out_max_q" in diagnosis.columns
     name = "held_out_max_q" if held_out else "max_q"
@@ -328,10 +327,12 @@ STANDING_OUT: tuple[Rule, ...] = (
 RULES: dict[str, tuple[Rule, ...]] = {
     "diverged": (suggest_smaller_steps,),
     "collapsed": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
+    "declined": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
     "never learned": (report_sameness, *STANDING_OUT, suggest_search),
     "stuck": (suggest_memory, *STANDING_OUT, suggest_search),
     "still learning": (suggest_going_on,),
     "fine": (suggest_memory,),
+    "uneven": (suggest_memory, *STANDING_OUT, suggest_search),
     "too short": (suggest_going_on,),
 }
 """which rules are asked, by what became of the run"""

@@ -18,13 +18,14 @@ from iqrl.diagnostics.explain.evidence import (
     find_association,
     find_coincidence,
 )
-from iqrl.diagnostics.explain.fate import RunFate, judge
+from iqrl.diagnostics.explain.fate import RunFate, SeedFate, judge
 from iqrl.diagnostics.explain.history import Fall, History, SeedMetrics, solved_at, split_by_seed, trace_history
 from iqrl.envs.base import Task
 from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput
 from iqrl.methods.registry import Method, find_method
 from iqrl.settings import COMMON, Run, settings_of
+from iqrl.training.run_directory import curves_text, last_step
 
 FALLS_PER_SEED, FALLS = 3, 6
 """how many falls are examined, at most"""
@@ -36,19 +37,34 @@ class Diagnosis(NamedTuple):
     run: Run
     histories: list[History]
     falls: list[FallEvidence]
-    """the deepest falls, deepest first"""
+    """those that lasted, then the deepest of the others"""
     association: Association | None
     coincidence: Coincidence | None
     fate: RunFate
     solved: float
     """the return at which the task counts as solved; NaN where nobody says"""
     drop: float
+    step: int
+    """up to which the run was trained, which may lie after the last whole period"""
     task: Task | None
     """None for one of the user's own that cannot be found from here"""
 
     @property
     def seeds(self) -> list[SeedMetrics]:
         return [history.seed for history in self.histories]
+
+    def judged(self, evidence: FallEvidence) -> SeedFate:
+        """What became of the seed of this fall."""
+        return next(each for each in self.fate.seeds if each.seed.seed == evidence.seed.seed)
+
+    @property
+    def reached(self) -> str:
+        """The step at which it stopped, and how far its curves go where that is less."""
+        curves = max(int(seed.steps[-1]) for seed in self.seeds)
+        return f"step {self.step:,} of {self.run.steps:,}{curves_text(self.step, curves)}"
+
+    def lasted(self, evidence: FallEvidence) -> bool:
+        return evidence.fall in self.judged(evidence).lasting
 
     @property
     def columns(self) -> Mapping[str, Any]:
@@ -103,25 +119,28 @@ class Diagnosis(NamedTuple):
         return [_write_flag(name, value) for name, value in can.items() if getattr(self.run, name) != value]
 
 
-def diagnose(run: Run, metrics: pl.DataFrame, drop: float = 0.25, stopped: bool = False) -> Diagnosis:
+def diagnose(run: Run, metrics: pl.DataFrame, drop: float = 0.25, stopped: bool = False, step: int = 0) -> Diagnosis:
     """Read a run's metrics; `drop` is the share of a seed's range of returns that makes a fall.
 
-    `stopped`: whether the run's own rules ended it before its last step."""
+    `stopped`: whether the run's own rules ended it before its last step. `step`: up to which it was trained, where that
+    is after the last whole period."""
     if not 0 < drop <= 1:
         raise BadInput(f"drop must be more than 0 and at most 1, got {drop}.")
     if not metrics.height:
         raise BadInput("the run has no measurements yet; train it first.")
     seeds, solved = split_by_seed(run, metrics), solved_at(run.task)
     histories = [trace_history(seed, drop, solved) for seed in seeds]
+    fate = judge(run, histories, drop, solved, stopped)
     return Diagnosis(
         run=run,
         histories=histories,
-        falls=[examine_fall(seed, fall) for seed, fall in _select_deepest(histories)],
+        falls=[examine_fall(seed, fall) for seed, fall in _select_falls(fate.seeds)],
         association=find_association(seeds),
         coincidence=find_coincidence(histories),
-        fate=judge(run, histories, drop, solved, stopped),
+        fate=fate,
         solved=solved,
         drop=drop,
+        step=max(step, last_step(metrics)),
         task=_find_task(run),
     )
 
@@ -133,13 +152,15 @@ def _find_task(run: Run) -> Task | None:
         return None
 
 
-def _select_deepest(histories: Sequence[History]) -> list[tuple[SeedMetrics, Fall]]:
-    """The deepest falls of each seed, then of all seeds."""
-    by_depth = lambda fall: -fall.depth
+def _select_falls(seeds: Sequence[SeedFate]) -> list[tuple[SeedMetrics, Fall]]:
+    """Those that lasted first, then the deepest: of each seed, then of all seeds."""
+    rank = lambda judged, fall: (fall not in judged.lasting, -fall.depth)
     chosen = [
-        (history.seed, fall) for history in histories for fall in sorted(history.falls, key=by_depth)[:FALLS_PER_SEED]
+        (judged, fall)
+        for judged in seeds
+        for fall in sorted(judged.history.falls, key=lambda fall: rank(judged, fall))[:FALLS_PER_SEED]
     ]
-    return sorted(chosen, key=lambda pair: by_depth(pair[1]))[:FALLS]
+    return [(judged.seed, fall) for judged, fall in sorted(chosen, key=lambda pair: rank(*pair))[:FALLS]]
 
 
 def _write_flag(name: str, value: Any) -> str:

@@ -1,15 +1,28 @@
 """What became of a run, in a word: of each seed, and of all of them.
 
     diverged         the value loss or the values are no numbers any more, or far beyond what the returns can give
-    collapsed        it learned, fell, and ended more than a share `drop` of its range below its best level
+    collapsed        it learned, a fall lasted, and it ended far below: by more than a share `drop` of its range, or by
+                     half of what it had learned
     never learned    it never rose clearly above its exploring periods (`history.py` has the bar)
     stuck            it learned, and ended less than half of the way from exploring to a solved task (where known)
     still learning   the run is not finished, its ε still decayed at the end, or the return still rose there
+    declined         a fall lasted, and it ended not as far below
     fine             none of these
+    uneven           of a run alone: no seed is worse than fine, and their final levels are further apart than `drop` of
+                     the range of all returns
     too short        fewer than three returns after the exploring ones
 
 The best level is the highest median of three successive returns: one lucky period is no level. The final level is the
 mean of the last tenth of the periods.
+
+A fall lasted if the seed ended low after it. The level from which it fell is its first return, or the best level where
+that return was a single higher one. The final level is below that level
+
+- by more than a share `drop` of the range of the returns, or by half of what had been learned above exploring;
+- or, where no return after the fall regained half of it, by half of the fall.
+
+Where the seed rose about as high again and then fell once more, only the later fall lasted. Headline, page and picture
+all ask `find_lasting`.
 """
 
 from __future__ import annotations
@@ -20,15 +33,19 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from iqrl.diagnostics.explain.history import MOST_WAY, History, SeedMetrics, take_last
+from iqrl.diagnostics.explain.history import MOST_WAY, Fall, History, SeedMetrics, take_last
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_finite
 
-Fate = Literal["diverged", "collapsed", "never learned", "stuck", "still learning", "fine", "too short"]
-BAD: tuple[Fate, ...] = ("diverged", "collapsed", "never learned", "stuck")
+Fate = Literal[
+    "diverged", "collapsed", "never learned", "stuck", "declined", "still learning", "fine", "uneven", "too short"
+]
+BAD: tuple[Fate, ...] = ("diverged", "collapsed", "never learned", "stuck", "declined")
 """the worst first"""
 BEYOND = 1000.0
 """times the largest plausible value at which values have diverged"""
+MOST_LOST = 0.5
+"""of a fall, and of what was learned above exploring: a seed that ends with less has lost it"""
 STILL_RISING = 0.05
 """of the range: a final level that is so much above the best one before the last fifth is still a rise"""
 
@@ -42,6 +59,8 @@ class SeedFate(NamedTuple):
     """the best level before the last fifth of the run: what the end is compared with"""
     broken: tuple[str, int] | None = None
     """the metric that diverged, and the index of the first period in which it had"""
+    lasting: tuple[Fall, ...] = ()
+    """the falls that lasted to the end"""
 
     @property
     def seed(self) -> SeedMetrics:
@@ -49,20 +68,27 @@ class SeedFate(NamedTuple):
 
 
 class RunFate(NamedTuple):
-    """One word for all seeds: of the bad ones the most frequent; else whether most are still learning, or fine."""
+    """One word for all seeds: of the bad ones the most frequent; else whether most are still learning, or fine, or fine
+    and uneven."""
 
     fate: Fate
     seeds: tuple[SeedFate, ...]
     unfinished: bool
+    apart: tuple[SeedFate, SeedFate] | None = None
+    """the seeds with the lowest and the highest final level, where these are far apart"""
 
     @property
     def those(self) -> list[SeedFate]:
-        """The seeds of this fate."""
-        return [seed for seed in self.seeds if seed.fate == self.fate]
+        """The seeds of this fate; those that are fine where the run is uneven."""
+        return [seed for seed in self.seeds if seed.fate == self._of_seeds]
 
     @property
     def others(self) -> Counter[Fate]:
-        return Counter(seed.fate for seed in self.seeds if seed.fate != self.fate)
+        return Counter(seed.fate for seed in self.seeds if seed.fate != self._of_seeds)
+
+    @property
+    def _of_seeds(self) -> Fate:
+        return "fine" if self.fate == "uneven" else self.fate
 
 
 def judge(
@@ -75,7 +101,18 @@ def judge(
     counts = Counter(seed.fate for seed in seeds)
     bad = [fate for fate in BAD if counts[fate]]
     rest: tuple[Fate, ...] = ("still learning", "fine", "too short")
-    return RunFate(max(bad or rest, key=lambda fate: counts[fate]), seeds, unfinished)
+    most, apart = max(bad or rest, key=lambda fate: counts[fate]), find_apart(seeds, drop)
+    return RunFate("uneven" if apart and most == "fine" else most, seeds, unfinished, apart)
+
+
+def find_apart(seeds: Sequence[SeedFate], drop: float) -> tuple[SeedFate, SeedFate] | None:
+    """The seeds that ended lowest and highest, if by more than the share `drop` of the range of all returns."""
+    ended = sorted((seed for seed in seeds if np.isfinite(seed.final)), key=lambda seed: seed.final)
+    if len(ended) < 2:
+        return None
+    returns = np.concatenate([seed.seed.returns for seed in ended])
+    low, high = ended[0], ended[-1]
+    return (low, high) if high.final - low.final > drop * float(np.nanmax(returns) - np.nanmin(returns)) else None
 
 
 def judge_seed(run: Run, history: History, drop: float, solved: float, unfinished: bool) -> SeedFate:
@@ -83,7 +120,7 @@ def judge_seed(run: Run, history: History, drop: float, solved: float, unfinishe
     points = seed.returns[np.isfinite(seed.returns)]
     best, final = best_level(points), float(mean_finite(take_last(seed.returns, 0.1)))
     earlier = best_level(points[: max(int(0.8 * len(points)), 1)])
-    judged = SeedFate(history, "fine", best, final, earlier)
+    judged = SeedFate(history, "fine", best, final, earlier, lasting=find_lasting(history, best, final, drop))
     if broken := find_divergence(run, seed):
         return judged._replace(fate="diverged", broken=broken)
     if history.kind in ("empty", "short"):
@@ -91,14 +128,35 @@ def judge_seed(run: Run, history: History, drop: float, solved: float, unfinishe
     if history.kind == "unlearned":
         early = (unfinished and seed.steps[-1] < run.steps / 2) or not seed.settled.any()
         return judged._replace(fate="still learning" if early else "never learned")
-    if history.falls and best - final > drop * float(np.ptp(points)):
+    if judged.lasting and best - final > _far_below(history, best, drop):
         return judged._replace(fate="collapsed")
     rising = final - earlier > max(STILL_RISING * float(np.ptp(points)), history.usual_change)
     goes_on = unfinished or rising or not seed.settled.any()
     if goes_on:
         return judged._replace(fate="still learning")
     halfway = history.exploring_level + MOST_WAY * (solved - history.exploring_level)
-    return judged._replace(fate="stuck" if final < halfway else "fine")
+    return judged._replace(fate="stuck" if final < halfway else "declined" if judged.lasting else "fine")
+
+
+def find_lasting(history: History, best: float, final: float, drop: float) -> tuple[Fall, ...]:
+    """The falls after which the seed ended low; the rule is at the top of this file."""
+    returns, lasting = history.seed.returns, list[Fall]()
+    highest_later = -np.inf
+    for fall in reversed(history.falls):
+        level = min(float(returns[fall.peak]), best)
+        far = _far_below(history, level, drop)
+        half = MOST_LOST * (level - float(returns[fall.trough])) if fall.recovered is None else far
+        if level - final > min(far, half) and level - highest_later > far:
+            lasting.append(fall)
+            highest_later = level
+    return tuple(reversed(lasting))
+
+
+def _far_below(history: History, level: float, drop: float) -> float:
+    """How far below this level a seed has collapsed."""
+    returns, learned = history.seed.returns, level - history.exploring_level
+    far = drop * float(np.nanmax(returns) - np.nanmin(returns))
+    return min(far, MOST_LOST * learned) if learned > 0 else far
 
 
 def best_level(points: np.ndarray) -> float:

@@ -6,6 +6,7 @@ what moved, and whether before the fall or during it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +27,8 @@ from iqrl.diagnostics.explain.evidence import (
     find_steepest_rise,
 )
 from iqrl.diagnostics.explain.fate import SeedFate
-from iqrl.diagnostics.explain.history import Fall, History, SeedMetrics
-from iqrl.diagnostics.explain.summary import Summary, summarise, write_movement
+from iqrl.diagnostics.explain.history import Fall, SeedMetrics
+from iqrl.diagnostics.explain.summary import Summary, is_single_high, summarise, write_movement
 from iqrl.diagnostics.metrics import label_of
 from iqrl.diagnostics.text import count, listing, number, p_value, percent, return_text
 from iqrl.settings import Run
@@ -42,8 +43,8 @@ def explain(run: Run, metrics: pl.DataFrame, drop: float = 0.25) -> str:
     return write_page(diagnose(run, metrics, drop))
 
 
-def write_page(diagnosis: Diagnosis, picture: str = "") -> str:
-    """`picture`: the name of the file that shows the curve; none if empty."""
+def write_page(diagnosis: Diagnosis, picture: str = "", path: str = "RUN") -> str:
+    """`picture`: the name of the file that shows the curve; none if empty. `path`: of the run, for the commands."""
     summary = summarise(diagnosis)
     # Two spaces end a line in Markdown.
     sections = [
@@ -56,13 +57,21 @@ def write_page(diagnosis: Diagnosis, picture: str = "") -> str:
         write_seeds(diagnosis),
         write_glossary(diagnosis),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    return name_run("\n\n".join(section for section in sections if section) + "\n", path)
+
+
+def name_run(text: str, path: str) -> str:
+    """The run's own path in each command that stands for RUN.
+
+    >>> name_run("`iqrl watch RUN` shows an episode", "runs/a")
+    '`iqrl watch runs/a` shows an episode'
+    """
+    return re.sub(r"(?<=`iqrl )(\w+) RUN\b", lambda found: f"{found[1]} {path}", text)
 
 
 def write_head(diagnosis: Diagnosis) -> str:
     histories, run = diagnosis.histories, diagnosis.run
-    reached = max(int(history.seed.steps[-1]) for history in histories)
-    how_far = "finished" if reached >= run.steps else f"stopped at step {reached:,}"
+    how_far = "finished" if diagnosis.step >= run.steps else f"stopped at {diagnosis.reached}"
     returns = np.concatenate([history.seed.returns for history in histories])
     returns = returns[np.isfinite(returns)]
     text = f"{describe(run)}; {how_far}."
@@ -75,19 +84,20 @@ def write_head(diagnosis: Diagnosis) -> str:
 
 
 def write_falls(diagnosis: Diagnosis) -> str:
-    histories = {history.seed.seed: history for history in diagnosis.histories}
     total, shown = sum(len(history.falls) for history in diagnosis.histories), len(diagnosis.falls)
-    title = "## The falls" if total == shown else f"## The {shown} deepest of {total} falls"
-    falls = [write_fall(i, found, histories[found.seed.seed]) for i, found in enumerate(diagnosis.falls, 1)]
+    lasted = any(judged.lasting for judged in diagnosis.fate.seeds)
+    which = "those that lasted, then the deepest" if lasted else "the deepest"
+    title = "## The falls" if total == shown else f"## {shown} of {total} falls: {which}"
+    falls = [write_fall(i, found, diagnosis.judged(found)) for i, found in enumerate(diagnosis.falls, 1)]
     return "\n\n".join([title, *falls])
 
 
-def write_fall(place: int, evidence: FallEvidence, history: History) -> str:
+def write_fall(place: int, evidence: FallEvidence, judged: SeedFate) -> str:
     seed, fall = evidence.seed, evidence.fall
     title = (
         f"### {place}. Seed {seed.seed}, from {_write_return(seed, fall.peak)} to {_write_return(seed, fall.trough)}"
     )
-    items = [" ".join(_write_shape(history, fall)), *_write_movements(evidence), *_write_contexts(evidence)]
+    items = [" ".join(_write_shape(judged, fall)), *_write_movements(evidence), *_write_contexts(evidence)]
     return "\n\n".join([title, "\n".join(f"- {item}" for item in items)])
 
 
@@ -95,19 +105,32 @@ def _write_return(seed: SeedMetrics, index: int) -> str:
     return f"{return_text(seed.returns[index])} at step {seed.steps[index]:,}"
 
 
-def _write_shape(history: History, fall: Fall) -> list[str]:
-    seed, sentences = history.seed, []
+def _write_shape(judged: SeedFate, fall: Fall) -> list[str]:
+    history, seed, sentences = judged.history, judged.seed, []
+    if is_single_high(judged, fall):
+        sentences.append(
+            f"The first return is a single high one: the best level of this seed, a median of three, is "
+            f"{return_text(judged.best)}."
+        )
     if fall.last_high > fall.peak:
         sentences.append(f"The return was still {_write_return(seed, fall.last_high)}.")
     if fall.first_low < fall.trough:
         sentences.append(f"It was down to {_write_return(seed, fall.first_low)}.")
-    if fall.recovered is None:
-        sentences.append("Half of the loss was not regained by the end.")
-    else:
-        sentences.append(f"Half of the loss was regained: {_write_return(seed, fall.recovered)}.")
+    sentences.append(_write_end(judged, fall))
     if seed.returns[fall.trough] < history.exploring_level:
         sentences.append(f"The lowest point is below the {return_text(history.exploring_level)} of exploring.")
     return sentences
+
+
+def _write_end(judged: SeedFate, fall: Fall) -> str:
+    """Whether it lasted, as the rule of `fate.py` says, and what was regained."""
+    half = "Half of the loss was not regained by the end"
+    if fall.recovered is not None:
+        half = f"Half of the loss was regained: {_write_return(judged.seed, fall.recovered)}"
+    final = f"the final level is {return_text(judged.final)}"
+    if fall in judged.lasting:
+        return f"It lasted: {final}. {half}."
+    return f"{half}." if fall.recovered is not None else f"It did not last: {final}."
 
 
 def _write_movements(evidence: FallEvidence) -> list[str]:
@@ -256,6 +279,9 @@ def write_glossary(diagnosis: Diagnosis) -> str:
     lines = [
         f"*Fall*: from the highest return so far to the lowest before half of the loss is regained, deeper than "
         f"{percent(diagnosis.drop)} of the seed's range of returns.",
+        f"*Lasted*: the final level is below the level before the fall, by more than {percent(diagnosis.drop)} of the "
+        "seed's range of returns, by half of what it had learned above exploring, or by half of a fall of which no "
+        "return regained half.",
         "*Best level*: the highest median of three successive periods. *Final*: the mean of the last tenth.",
         "*Exploring*: the first periods, in which most actions were random.",
         f"*Moved*: further than {MOVED:g} spreads from the median of that seed's {PAST} periods before. A spread is "
@@ -274,27 +300,32 @@ def write_glossary(diagnosis: Diagnosis) -> str:
 # The same as data
 
 
-def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
+def as_data(diagnosis: Diagnosis, path: str = "RUN") -> dict[str, Any]:
     """What `iqrl explain --json` prints."""
     summary = summarise(diagnosis)
     finite = lambda value: float(value) if value is not None and np.isfinite(value) else None
     seeds = [
         {
             "seed": judged.seed.seed, "fate": judged.fate, "best": finite(judged.best), "final": finite(judged.final),
-            "falls": [_fall_data(judged.seed, fall) for fall in judged.history.falls],
+            "falls": [
+                _fall_data(judged.seed, fall) | {"lasted": fall in judged.lasting} for fall in judged.history.falls
+            ],
         }
         for judged in diagnosis.fate.seeds
     ]  # fmt: skip
     coincidence, association = diagnosis.coincidence, diagnosis.association
     return {
-        "task": diagnosis.run.task, "method": diagnosis.run.method, "fate": summary.fate, "lines": summary.lines,
+        "task": diagnosis.run.task, "method": diagnosis.run.method, "fate": summary.fate, 
+        "lines": [name_run(line, path) for line in summary.lines],
         "solved_at": finite(diagnosis.solved), "unfinished": diagnosis.fate.unfinished, "seeds": seeds,
         "interference": {
             "measured": diagnosis.measured, "goes_with_falls": diagnosis.interference_stands_out,
             "coincidence": None if coincidence is None else coincidence._asdict(),
             "correlation": None if association is None else association.plain._asdict(),
         },
-        "advice": [{"finding": each.finding, "try": list(each.options)} for each in summary.advice],
+        "advice": [
+            {"finding": each.finding, "try": [name_run(it, path) for it in each.options]} for each in summary.advice
+        ],
     }  # fmt: skip
 
 

@@ -20,16 +20,16 @@ def draw_falls(diagnosis: Diagnosis) -> str:
         row[: len(seed.returns)] = seed.returns
     run = diagnosis.run
     title = f"{run.method} on {run.task}, {memory_text(run)}: {diagnosis.fate.fate}"
-    marks = [_mark(i, it) for i, it in enumerate(diagnosis.falls, 1)]
+    marks = [_mark(i, it, diagnosis.lasted(it)) for i, it in enumerate(diagnosis.falls, 1)]
     return draw_curve(steps, returns, title, marks, method_colour(run.method))
 
 
-def _mark(place: int, evidence: FallEvidence) -> Mark:
+def _mark(place: int, evidence: FallEvidence, lasting: bool) -> Mark:
     seed, fall = evidence.seed, evidence.fall
     return Mark(
         start=float(seed.steps[fall.last_high]),
         end=float(seed.steps[fall.first_low]),
         low=(float(seed.steps[fall.trough]), float(seed.returns[fall.trough])),
-        lasting=fall.recovered is None,
+        lasting=lasting,
         label=str(place),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from iqrl.diagnostics.explain.advice import Advice, give_advice
 from iqrl.diagnostics.explain.diagnosis import Diagnosis
 from iqrl.diagnostics.explain.evidence import Movement
-from iqrl.diagnostics.explain.fate import BAD, Fate, RunFate, SeedFate
+from iqrl.diagnostics.explain.fate import Fate, RunFate, SeedFate
 from iqrl.diagnostics.explain.history import Fall
 from iqrl.diagnostics.metrics import label_of
 from iqrl.diagnostics.text import count, listing, number, percent, return_text
@@ -20,6 +20,10 @@ from iqrl.statistics.curves import mean_finite
 
 OPTIONS_SHOWN = 2
 """in the third line; the page has all"""
+VERBS: tuple[Fate, ...] = ("diverged", "collapsed", "never learned", "declined")
+"""the fates that need no "was" before them"""
+SINGLE_HIGH = 0.1
+"""of a fall's depth: a return so much above the best level is a single high one"""
 
 
 class Summary(NamedTuple):
@@ -38,11 +42,13 @@ class Summary(NamedTuple):
 def summarise(diagnosis: Diagnosis) -> Summary:
     fate, advice = diagnosis.fate, give_advice(diagnosis)
     happened = {
-        "diverged": _write_diverged, "collapsed": _write_collapsed, "never learned": _write_unlearned,
-        "stuck": _write_level, "still learning": _write_learning, "fine": _write_level, "too short": _write_short,
+        "diverged": _write_diverged, "collapsed": _write_collapsed, "declined": _write_collapsed,
+        "never learned": _write_unlearned,
+        "stuck": _write_level, "still learning": _write_learning, "fine": _write_level, "uneven": _write_uneven,
+        "too short": _write_short,
     }[fate.fate](diagnosis)  # fmt: skip
-    happened += _write_others(fate)
-    return Summary(fate.fate, happened, _write_company(diagnosis, advice), _write_attempt(advice), advice)
+    happened += _write_others(fate) + (_write_apart(fate) if fate.fate != "uneven" else "")
+    return Summary(fate.fate, happened, _write_company(diagnosis, advice), _write_attempt(diagnosis, advice), advice)
 
 
 # What happened; each is what follows the name of the fate
@@ -55,7 +61,7 @@ def _write_where(fate: RunFate) -> str:
 def _write_others(fate: RunFate) -> str:
     if not fate.others:
         return ""
-    verb = lambda word, amount: "" if word in BAD[:3] else "was " if amount == 1 else "were "
+    verb = lambda word, amount: "" if word in VERBS else "was " if amount == 1 else "were "
     return f" Of the others, {listing([f'{n} {verb(word, n)}{word}' for word, n in fate.others.items()])}."
 
 
@@ -70,17 +76,18 @@ def _write_diverged(diagnosis: Diagnosis) -> str:
 
 def _write_collapsed(diagnosis: Diagnosis) -> str:
     worst = max(diagnosis.fate.those, key=lambda judged: judged.best - judged.final)
-    fall = deepest_fall(worst)
-    seed = worst.seed
+    fall, seed = max(worst.lasting, key=lambda fall: fall.depth), worst.seed
+    level = f"; its best level was {return_text(worst.best)}" if is_single_high(worst, fall) else ""
     return (
         f"{_write_where(diagnosis.fate)}. Seed {seed.seed} fell from {return_text(seed.returns[fall.peak])} at step "
         f"{seed.steps[fall.peak]:,} to {return_text(seed.returns[fall.trough])} at step {seed.steps[fall.trough]:,}, "
-        f"and ended at {return_text(worst.final)}."
+        f"and ended at {return_text(worst.final)}{level}."
     )
 
 
-def deepest_fall(judged: SeedFate) -> Fall:
-    return max(judged.history.falls, key=lambda fall: fall.depth)
+def is_single_high(judged: SeedFate, fall: Fall) -> bool:
+    """Whether the fall began at a return clearly above the best level."""
+    return judged.seed.returns[fall.peak] - judged.best > SINGLE_HIGH * fall.depth
 
 
 def _write_unlearned(diagnosis: Diagnosis) -> str:
@@ -96,8 +103,7 @@ def _write_learning(diagnosis: Diagnosis) -> str:
     final = mean_finite(np.array([judged.final for judged in fate.those]))
     level = f"return {return_text(float(final))}" if np.isfinite(final) else "no episode has ended yet"
     if fate.unfinished:
-        reached = max(int(judged.seed.steps[-1]) for judged in fate.seeds)
-        where = f": the run stopped at step {reached:,} of {diagnosis.run.steps:,}; {level}"
+        where = f": the run stopped at {diagnosis.reached}; {level}"
     else:
         where = f" at the end{_write_where(fate)}: {level}"
     return f"{where}{_write_solved(diagnosis)}."
@@ -112,6 +118,23 @@ def _write_level(diagnosis: Diagnosis) -> str:
         f"{_write_where(diagnosis.fate)}. The return ended at {return_text(final)}; its best level was "
         f"{return_text(best)}{_write_solved(diagnosis)}."
     )
+
+
+def _write_uneven(diagnosis: Diagnosis) -> str:
+    best = float(mean_finite(np.array([judged.best for judged in diagnosis.fate.those])))
+    return f": {_write_finals(diagnosis.fate)}. The mean best level was {return_text(best)}{_write_solved(diagnosis)}."
+
+
+def _write_apart(fate: RunFate) -> str:
+    return f" Uneven: {_write_finals(fate)}." if fate.apart else ""
+
+
+def _write_finals(fate: RunFate) -> str:
+    """Empty where the seeds end close together."""
+    if fate.apart is None:
+        return ""
+    low, high = ((return_text(it.final), it.seed.seed) for it in fate.apart)
+    return f"finals from {low[0]} (seed {low[1]}) to {high[0]} (seed {high[1]})"
 
 
 def _write_short(diagnosis: Diagnosis) -> str:
@@ -129,11 +152,12 @@ def _write_solved(diagnosis: Diagnosis) -> str:
 
 
 def _write_company(diagnosis: Diagnosis, advice: list[Advice]) -> str:
-    if diagnosis.fate.fate == "fine":
+    if diagnosis.fate.fate in ("fine", "uneven"):
         return _write_steadiness(diagnosis)
-    moved = _write_strongest(diagnosis) if diagnosis.fate.fate == "collapsed" else ""
+    fell = diagnosis.fate.fate in ("collapsed", "declined")
+    moved = _write_strongest(diagnosis) if fell else ""
     specific = [each for each in advice if not each.general]
-    if diagnosis.fate.fate == "collapsed" and not specific:
+    if fell and not specific:
         unknown = "" if diagnosis.measured else "; interference was not measured"
         return f"{moved or 'nothing that was measured stands out'}{unknown}."
     found = (specific or advice)[0].finding
@@ -141,7 +165,7 @@ def _write_company(diagnosis: Diagnosis, advice: list[Advice]) -> str:
 
 
 def _write_strongest(diagnosis: Diagnosis) -> str:
-    """What moved furthest in the falls of the seeds that collapsed."""
+    """What moved furthest in the falls of the seeds of this fate."""
     names = [judged.seed.seed for judged in diagnosis.fate.those]
     falls = [evidence for evidence in diagnosis.falls if evidence.seed.seed in names]
     moved = [(evidence, it) for evidence in falls for it in (*evidence.during, *evidence.before)]
@@ -165,8 +189,11 @@ def _write_steadiness(diagnosis: Diagnosis) -> str:
     return f"{count(falls, 'fall')} deeper than {depth} of the range of the returns, none of which lasted."
 
 
-def _write_attempt(advice: list[Advice]) -> str:
+def _write_attempt(diagnosis: Diagnosis, advice: list[Advice]) -> str:
     options = [option for each in advice for option in each.options]
-    if not options:  # of a run that is fine: the rules for others end with one that always applies
+    # Without options the run is fine: the rules for others end with one that always applies.
+    if not options and np.isfinite(diagnosis.solved):
         return "nothing needs mending; `iqrl watch RUN` shows an episode."
+    if not options:
+        return "no return is known at which this task counts as solved; `iqrl watch RUN` shows how good the agent is."
     return f"{'; or '.join(list(dict.fromkeys(options))[:OPTIONS_SHOWN])}."

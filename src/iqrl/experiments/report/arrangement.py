@@ -17,7 +17,7 @@ import polars as pl
 
 from iqrl.errors import BadInput
 from iqrl.experiments.study.results import RunRecord, StudyResults, concat_curves
-from iqrl.methods.registry import stores_nothing
+from iqrl.methods.registry import scales_rewards, stores_nothing
 from iqrl.settings import Run
 
 # Names
@@ -108,6 +108,14 @@ def size_text(count: int) -> str:
         if count >= unit:
             return f"{count / unit:#.3g} {name}".replace(". ", " ")
     return f"{count} B"
+
+
+def squared_unit(runs: Sequence[Run]) -> str:
+    """The unit of squared TD errors, and so of interference."""
+    scaled = [run.method for run in runs if scales_rewards(run)]
+    if not scaled:
+        return "reward²"
+    return "scaled reward²" if len(scaled) == len(runs) else f"reward² ({', '.join(unique(scaled))}: scaled reward²)"
 
 
 def common_settings(runs: Sequence[Run]) -> str:

@@ -17,14 +17,16 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
 
 from iqrl.colours import method_colour
 from iqrl.diagnostics.metrics import heading_of
-from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text
+from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text, squared_unit
 from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
 from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning
 from iqrl.methods.registry import memory_text
+from iqrl.settings import Run
 from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Follow, driver_of, load, load_result, train_run
@@ -36,17 +38,22 @@ from iqrl.training.run_directory import BEST_FILE, RunStore, Saved
 
 
 def print_results(results: Sequence[Result], console: Console) -> None:
-    """Highest, final and AUC of the mean curve, with the range over the seeds."""
+    """Highest, final and AUC of the mean curve, with the range over the seeds where there are several."""
+    several = any(result.run.seeds > 1 for result in results)
     title = f"return of training episodes: {common_settings([result.run for result in results])}"
     rows = []
     for result, label in zip(results, distinct_labels([result.run for result in results]), strict=True):
         summary = result.summary()
-        final, auc = (_range_text([seed[name] for seed in summary["seeds"]]) for name in ("final", "auc"))
+        spread = lambda name, summary=summary: [_range_text([seed[name] for seed in summary["seeds"]])] * several
+        final, auc = ([_text(summary[name]), *spread(name)] for name in ("final", "auc"))
         speed = result.timing.get("steps_per_second")
-        numbers = (_text(summary["highest"]), _text(summary["final"]), final, _text(summary["auc"]), auc)
-        rows.append([label, *numbers, f"{speed:,.0f}" if speed else "", size_text(result.memory)])
-    names = ("method", "highest", "final", "(seeds)", "AUC", "(seeds)", "steps/s", "memory")
+        speed_and_memory = (f"{speed:,.0f}" if speed else "", size_text(result.memory))
+        rows.append([label, _text(summary["highest"]), *final, *auc, *speed_and_memory])
+    seeds = ["(seeds)"] * several
+    names = ("method", "highest", "final", *seeds, "AUC", *seeds, "steps/s", "memory")
     print_table(console, title, names, rows, [method_colour(result.run.method) or "" for result in results])
+    together = "; steps/s: of all seeds together" * several
+    console.print(Text(f"final: mean of the last tenth; AUC: mean of the whole run{together}", "dim"))
 
 
 def _text(value: float | None) -> str:
@@ -126,6 +133,18 @@ def print_interference(runs: Sequence[MeasuredRun], console: Console) -> None:
         numbers = [_interference_text(name, [seed[name] for seed in seeds]) for name in COLUMNS]
         rows.append([f"{label} {run.task}" if several_tasks else label, *numbers])
     print_table(console, title, ["method", *map(heading_of, COLUMNS)], rows)
+    for line in _interference_legend([run for run, _ in runs]):
+        console.print(Text(line, "dim"))
+
+
+def _interference_legend(runs: Sequence[Run]) -> list[str]:
+    """What the heads of the columns stand for; docs/interference.md says it at length."""
+    return [
+        "negative: mean AEI of the updates that raise the TD error; relative: as a share of the squared TD error; "
+        "raising: share of such updates; largest: the largest AEI; tail: interference across iterations, 0.9 tail; "
+        "cosine: lowest of two contexts' gradients; dormant: share of dormant units",
+        f"unit of negative, largest and tail: {squared_unit(runs)}",
+    ]
 
 
 def _interference_text(name: str, values: list[float | None]) -> str:
@@ -155,10 +174,10 @@ def report_text(progress: TrainingProgress) -> str:
     return ", ".join(f"{name} {value:.2f}" for name, value in list(progress.report.items())[:1])
 
 
-def evaluation_text(progress: TrainingProgress, separator: str) -> str:
+def evaluation_text(progress: TrainingProgress) -> str:
     """The mean return of the last evaluation; nothing where there is none."""
     value = progress.evaluation
-    return f"evaluation {value:.{1 if abs(value) >= 10 else 2}f}{separator}" if np.isfinite(value) else ""
+    return f"evaluation {value:.{1 if abs(value) >= 10 else 2}f}" if np.isfinite(value) else ""
 
 
 def returns_text(returns: np.ndarray) -> str:
@@ -171,12 +190,22 @@ def returns_text(returns: np.ndarray) -> str:
     return f"return {mean:.{digits + 1}f}{spread}"
 
 
+def speed_text(progress: TrainingProgress) -> str:
+    """Steps are counted per seed, and so is the speed: "3 × 416 steps/s"."""
+    seeds = len(progress.returns)
+    return f"{seeds} × " * (seeds > 1) + f"{progress.steps_per_second / seeds:,.0f} steps/s"
+
+
+def parts_text(progress: TrainingProgress) -> list[str]:
+    """Return, evaluation, what the agent reports and speed; what is not known is left out."""
+    returns = returns_text(progress.returns) if progress.known else ""
+    parts = (returns, evaluation_text(progress), report_text(progress), speed_text(progress))
+    return [part for part in parts if part]
+
+
 def live_text(progress: TrainingProgress) -> str:
     """The most important first: a narrow terminal cuts the end."""
-    return (
-        f"{clock(progress.seconds_left)} left  {returns_text(progress.returns)}  "
-        f"{evaluation_text(progress, '  ')}{report_text(progress)}  {progress.steps_per_second / 1000:,.0f}k steps/s"
-    )
+    return "  ".join([f"{clock(progress.seconds_left)} left", *parts_text(progress)])
 
 
 class LiveDisplay:
@@ -215,11 +244,8 @@ class PlainDisplay:
         if progress.step < progress.steps and time.monotonic() - self._last < PLAIN_SECONDS:
             return
         self._last = time.monotonic()
-        self._print(
-            f"{progress.step:,} of {progress.steps:,} steps, {returns_text(progress.returns)}, "
-            f"{evaluation_text(progress, ', ')}{report_text(progress)}, {progress.steps_per_second:,.0f} steps/s, "
-            f"{clock(progress.seconds_left)} left"
-        )
+        steps = f"{progress.step:,} of {progress.steps:,} steps"
+        self._print(", ".join([steps, *parts_text(progress), f"{clock(progress.seconds_left)} left"]))
 
     def _print(self, text: str) -> None:
         self._console.print(f"{self._label}: {text}", highlight=False, markup=False, soft_wrap=True)

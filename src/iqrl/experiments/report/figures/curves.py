@@ -19,7 +19,9 @@ import matplotlib
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.ticker import EngFormatter
 from scipy.stats import t as student_t
 
@@ -111,7 +113,7 @@ def plot_curves(
     """One panel per task: a thick line for the mean, a band (one of SPREADS), with deviations a thin line per seed.
 
     `notes`: what is added to the label of each. `dashed`: how many, the last ones, are drawn as dashed means alone.
-    A method has the same colour in every panel; several runs of one method in a panel differ in their dashes.
+    A method has the same colour in every panel; several runs of one method differ in their shade and their dashes.
     """
     if all(np.isnan(returns).all() for _, _, returns in curves):
         raise BadInput("no episode has ended yet in what is to be drawn, so there is no return.")
@@ -136,7 +138,7 @@ def plot_curves(
 
 
 def _line_styles(runs: Sequence[Run], labels: Sequence[str]) -> list[tuple[str, Any]]:
-    """Colour and dash of each run: the method's colour, and dashes where a method is drawn in several ways."""
+    """Colour and dash of each run: the method's colour, in shades and dashes where it is drawn in several ways."""
     methods = unique(run.method for run in runs)
     if (len(methods) == 1 and methods[0] not in METHODS) or len(set(labels)) > len(DASHES) * len(methods):
         own = dict(zip(unique(labels), cycle_colours(len(set(labels))), strict=True))
@@ -144,10 +146,22 @@ def _line_styles(runs: Sequence[Run], labels: Sequence[str]) -> list[tuple[str, 
     colours = shared_colours([methods])
     ways = {method: unique(label for run, label in zip(runs, labels, strict=True) if run.method == method)
             for method in methods}  # fmt: skip
+    places = [ways[run.method].index(label) % len(DASHES) for run, label in zip(runs, labels, strict=True)]
     return [
-        (COLOURS[colours[run.method]], DASHES[ways[run.method].index(label) % len(DASHES)])
-        for run, label in zip(runs, labels, strict=True)
+        (shade(COLOURS[colours[run.method]], SHADES[place]), DASHES[place])
+        for run, place in zip(runs, places, strict=True)
     ]
+
+
+def shade(colour: str, towards_white: float) -> str:
+    """A colour mixed with white; with black where the share is negative.
+
+    >>> shade("#204060", 0.0), shade("#204060", 0.5), shade("#204060", -0.5)
+    ('#204060', '#90a0b0', '#102030')
+    """
+    other = 255 if towards_white > 0 else 0
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part + abs(towards_white) * (other - part)):02x}" for part in parts)
 
 
 SPREADS = {
@@ -193,10 +207,14 @@ def _band(returns: np.ndarray, mean: np.ndarray, spread: str) -> tuple[np.ndarra
 # Charts of a study
 
 STUDY_FORMATS = (".pdf", ".svg")
+LEGEND_WIDTH, LEGEND_LINE, HANDLE_WIDTH = 0.96, 0.4, 60.0
+"""share of the figure's width that a legend may take, height of one line in inches, width of a handle in pixels"""
 TITLE_WIDTH = 44
 """characters that fit over a panel: a longer title is broken and does not touch the next"""
 DASHES = ("-", (0, (4, 2)), (0, (1, 2)), (0, (6, 2, 1, 2)))
 """one per variant"""
+SHADES = (0.0, 0.45, -0.5, 0.25)
+"""of a method's colour, for each dash"""
 
 
 def draw_study(study: StudyResults, directory: str | Path, comparisons: Sequence[Comparison] = ()) -> list[Path]:
@@ -260,11 +278,32 @@ def _columns(charts: Sequence[Chart]) -> int:
 
 
 def _legend(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
-    """Each line once, below all panels."""
+    """Each line once, below all panels: in as many columns as fit, and in broken lines where one is too wide.
+
+    The figure grows by what the legend needs beyond one line, so the panels keep their height.
+    """
     named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    if named:
-        place = {"loc": "outside lower center", "ncols": min(len(named), columns), "frameon": False}
-        figure.legend(list(named.values()), list(named), **place)
+    if not named:
+        return
+    renderer, room = FigureCanvasAgg(figure).get_renderer(), LEGEND_WIDTH * figure.bbox.width
+    place: Any = {"loc": "outside lower center", "frameon": False, "handlelength": 3.0}
+
+    def draw(labels: Sequence[str], columns: int) -> tuple[Legend, float]:
+        legend = figure.legend(list(named.values()), labels, ncols=columns, **place)
+        return legend, legend.get_window_extent(renderer).width
+
+    labels = list(named)
+    for count in range(min(len(named), columns), 0, -1):
+        legend, width = draw(labels, count)
+        if width <= room:
+            break
+        legend.remove()
+    else:
+        longest = max(map(len, labels))
+        characters = max(int(longest * (room - HANDLE_WIDTH) / (width - HANDLE_WIDTH)), 1)
+        legend, _ = draw([textwrap.fill(label, characters) for label in labels], 1)
+    needed = legend.get_window_extent(renderer).height / figure.dpi
+    figure.set_figheight(figure.get_figheight() + max(needed - LEGEND_LINE, 0.0))
 
 
 def _draw_chart(axis: Axes, study: StudyResults, chart: Chart, colours: dict[str, str]) -> None:

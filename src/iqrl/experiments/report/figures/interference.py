@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from iqrl.colours import COLOURS, method_colour, shared_colours
 from iqrl.diagnostics.analysis.context_matrix import ContextMatrix
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, plot_labels, unique
+from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, plot_labels, squared_unit, unique
 from iqrl.experiments.report.figures.curves import colour_limit, drawing, percent, style_step_axis
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_values
@@ -43,6 +43,7 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         for number, (axis, each) in enumerate(zip(panels, shown, strict=True)):
             _draw_seed(axis, metrics.filter(pl.col("seed") == each).sort("step"), colour)
+            axis.set_ylabel(f"AEI, {squared_unit([run])}", color=INTERFERENCE)
             axis.set_title(f"seed {each}", loc="left", fontsize=10)
             if number < len(shown) - 1:
                 axis.set_xlabel("")
@@ -62,7 +63,6 @@ def _draw_seed(axis: Axes, table: pl.DataFrame, colour: str) -> None:
     _readable_scale(axis, aei, raised)
     axis.axhline(0.0, color=INTERFERENCE, linewidth=0.6)
     style_step_axis(axis)
-    axis.set_ylabel("AEI, reward²", color=INTERFERENCE)
     axis.tick_params(axis="y", labelcolor=INTERFERENCE)
     other = axis.twinx()
     # Periods in which no episode ended are passed over, and a point that stands alone is seen.
@@ -111,7 +111,8 @@ def plot_negative_interference(runs: Sequence[MeasuredRun], path: str | Path) ->
                 _draw_run(axis, metrics, label, colour_of[label])
             axis.set_yscale("log")
             axis.set_title(common_settings([run for run, _ in at(place)]))
-            axis.set_ylabel("negative interference, reward²\n(band: lowest to highest seed)")
+            unit = squared_unit([run for run, _ in at(place)])
+            axis.set_ylabel(f"negative interference,\n{unit}\n(band: lowest to highest seed)")
             style_step_axis(axis)
             axis.legend(frameon=False)
     return Path(path)
