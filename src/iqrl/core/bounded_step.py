@@ -4,8 +4,6 @@
     θ <- θ + α' δ z,  α' = α / max(1, α κ max(|δ|, 1) ‖z‖₁)        (Elsayed, Vasan & Mahmood 2024)
     z <- 0 where the episode ended or the action was not the greedy one
 
-κ may grow as √(1 + t / T) with the steps t: learning begins fast, and later noise moves the weights less.
-
 The optimiser gets the loss inputs beside the gradient, from which it takes the TD error and where traces end.
 """
 

@@ -150,6 +150,16 @@ def test_what_was_chosen_is_a_study_on_other_seeds(tmp_path):
     assert {run.seed for run in tuned.runs.values()} == {2}, "they were chosen on 0 and 1"
 
 
+def test_what_was_chosen_of_a_variant_keeps_its_name():
+    found = results()
+    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    assert [line for line in text.splitlines() if line.startswith("variant")] == [
+        'variant = "tuned"',
+        'variant = "tuned"',
+        'variant = "tuned, again"',
+    ]
+
+
 def test_seeds_far_from_the_usual_leave_those_free():
     far = CONTENT | {"settings": CONTENT.get("settings", {}) | {"seed": 1000}}
     found = results(far, keep=lambda planned: not planned.variant)
