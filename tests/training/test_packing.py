@@ -62,6 +62,7 @@ def test_a_copy_outlives_the_program_that_writes_in_the_original():
     packing = Packing(tree())
     held = tuple(map(jnp.array, packing.pack_on_host(tree())))
     whole = packing.unpack_on_host(held)
+    assert not np.shares_memory(np.asarray(held[0]), whole.number)
     add = jax.jit(lambda packed: (packed[0] + 1, packed[1]), donate_argnums=0)
     jax.block_until_ready(add(held))
     assert whole.number == 2**31 - 1

@@ -241,7 +241,9 @@ class HostedProgram:
         return self.packing.unpack_on_host(held.arrays)
 
     def hold(self, state: TrainState) -> Held:
-        arrays = tuple(jnp.array(array) for array in self.packing.pack_on_host(state))
+        """Arrays that are on the device already are not copied: a buffer of images may take most of the memory."""
+        packed = self.packing.pack_on_host(state)
+        arrays = tuple(array if isinstance(array, jax.Array) else jnp.array(array) for array in packed)
         return Held(arrays=arrays, choice=self.driver.choice_of(state))
 
     def _arranged(self, of_environments: Any) -> Any:
