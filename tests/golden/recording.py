@@ -40,6 +40,8 @@ EVERYTHING = {
     "double_q": True, "dueling": True, "n_step": 3, "layer_norm": True, "gradient_steps": 2, "hidden": (16, 9),
     "noisy": True, "sampling": "prioritised",
 }  # fmt: skip
+RECORDED_WITH = {"local-q": ({"hidden": (64,), "bins": 16}, {"trunk_step": 1.0})}
+"""what was the default when a method was recorded, on vectors and on images"""
 OTHERS = {
     "iq every part": ("CartPole-v0", "iq", EVERYTHING),
     "iq-re every part": (WALK, "iq-re", IMAGES | EVERYTHING),
@@ -73,13 +75,14 @@ def cases() -> dict[str, tuple]:
     """Every method with 1 and with 100 transitions, on vectors and on images; and what else there is."""
     found = {}
     for method, entry in METHODS.items():
+        vectors, images = RECORDED_WITH.get(method, ({}, {}))
         for size in (1, 100):
             if entry.fixed.get("buffer_size", size) != size:
                 continue
             if entry.observations != "images":
-                found[f"{method} N={size}"] = ("CartPole-v0", method, {"buffer_size": size})
+                found[f"{method} N={size}"] = ("CartPole-v0", method, {"buffer_size": size} | vectors)
             if entry.observations != "vectors":
-                found[f"{method} images N={size}"] = (WALK, method, IMAGES | {"buffer_size": size})
+                found[f"{method} images N={size}"] = (WALK, method, IMAGES | {"buffer_size": size} | images)
     return found | OTHERS
 
 

@@ -20,7 +20,7 @@ from iqrl.errors import BadInput
 from iqrl.make_run import resolve
 from iqrl.methods.registry import build_agent
 
-SMALL = {"hidden": (2,), "bins": 3, "normalise_inputs": False, "step_bound": 1.0}
+SMALL = {"hidden": (2,), "bins": 3, "normalise_inputs": False, "step_bound": 1.0, "trunk_step": 1.0}
 
 
 def agent_of(method="local-q", **settings):
@@ -77,11 +77,11 @@ def learn_all(agent, steps, state=None):
 class Plain:
     """The equations, one after the other, for every weight."""
 
-    def __init__(self, w, b, actions, bins, kappa, decay, rho, tau):
+    def __init__(self, w, b, actions, bins, kappa, decay, rho, tau, eta):
         self.theta = {"w": np.float64(w), "b": np.float64(b), "W": np.zeros((actions, len(b), bins))}
         self.traces = {name: np.zeros_like(part) for name, part in self.theta.items()}
         self.average = {name: part.copy() for name, part in self.theta.items()}
-        self.bins, self.kappa, self.decay, self.rho, self.tau, self.t = bins, kappa, decay, rho, tau, 0
+        self.bins, self.kappa, self.decay, self.rho, self.tau, self.eta, self.t = bins, kappa, decay, rho, tau, eta, 0
 
     def hats(self, s):
         z = np.tanh(0.5 * s @ self.theta["w"] + self.theta["b"])
@@ -105,7 +105,7 @@ class Plain:
         step = delta / (self.kappa * max(abs(delta), 1) * max(np.abs(self.traces["W"]).sum(), 1))
         shared = (1 - self.rho) * self.traces["W"] + self.rho * self.traces["W"].sum(axis=0)
         for name, trace in (self.traces | {"W": shared}).items():
-            self.theta[name] = self.theta[name] + step * trace
+            self.theta[name] = self.theta[name] + (step if name == "W" else self.eta * step) * trace
         rate = max(self.tau, 1 / (self.t + 1))
         for name, part in self.theta.items():
             self.average[name] = self.average[name] + rate * (part - self.average[name])
@@ -116,10 +116,12 @@ class Plain:
 
 @pytest.mark.parametrize(("form", "decay"), [(SparseHats, 0.0), (QLearner, 0.0), (QLearner, 0.5)])
 def test_it_learns_as_the_equations_say(form, decay):
-    agent = agent_of(**SMALL | {"step_bound": 1.5}, trace_decay=decay, share_step=0.9, act_average=0.03)
+    agent = agent_of(
+        **SMALL | {"step_bound": 1.5, "trunk_step": 3.0}, trace_decay=decay, share_step=0.9, act_average=0.03
+    )
     agent = agent if isinstance(agent, form) else in_dense_form(agent)
     layer = agent.init(jax.random.key(0)).params["trunk"][0]
-    plain = Plain(layer["w"], layer["b"], 3, 3, kappa=1.5, decay=0.99 * decay, rho=0.9, tau=0.03)
+    plain = Plain(layer["w"], layer["b"], 3, 3, kappa=1.5, decay=0.99 * decay, rho=0.9, tau=0.03, eta=3.0)
     steps = list(stream(80))
     for each in steps:
         plain.learn(*each)
@@ -266,3 +268,42 @@ def test_interference_of_either_weights_is_measured(weights):
 def test_a_context_matrix_is_made_of_the_plain_form():
     matrix = context_matrix(untrained("local-q", seeds=1, hidden=(8,)), updates=5, settle=5, count=200)
     assert np.isfinite(matrix.change).any()
+
+
+def test_projections_learn_as_fast_with_more_units():
+    """Copies of each unit: α' and a head's weights fall as 1 / copies, and η = (U / 64)² makes up for both."""
+    steps = list(stream(60))
+
+    def projections(copies):
+        agent = agent_of(hidden=(2 * copies,), bins=5, normalise_inputs=False, step_bound=4.0)
+        agent = dataclasses.replace(agent, trunk=float(copies) ** 2)
+        layer = agent_of(hidden=(2,), bins=5).init(jax.random.key(0)).params["trunk"][0]
+        state = agent.init(jax.random.key(0))
+        repeated = {"w": jnp.repeat(layer["w"], copies, axis=1), "b": jnp.repeat(layer["b"], copies)}
+        state.params["trunk"] = state.average["trunk"] = (repeated,)
+        return learn_all(agent, steps, state)[1].params["trunk"][0]["w"][:, ::copies]
+
+    one, many = projections(1), projections(4)
+    assert np.abs(one - agent_of(hidden=(2,), bins=5).init(jax.random.key(0)).params["trunk"][0]["w"]).max() > 1e-3
+    np.testing.assert_allclose(one, many, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("task", "bins"), [("Acrobot-v1", 32), ("gymnasium:CartPole-v1", 32), ("MinAtar/Breakout-v1", 16)]
+)
+def test_states_of_few_variables_have_narrow_bins(task, bins):
+    assert resolve(task, "local-q").bins == bins
+    assert resolve(task, "local-q", bins=5).bins == 5
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "step"),
+    [
+        ("CartPole-v1", {}, 4.0),
+        ("CartPole-v1", {"hidden": (64,)}, 1.0),
+        ("CartPole-v1", {"hidden": (64,), "trunk_step": 2.0}, 2.0),
+        ("MinAtar/Breakout-v1", {}, 4.0),
+    ],
+)
+def test_the_step_of_the_projections_follows_the_units(task, settings, step):
+    assert resolve(task, "local-q", **settings).trunk_step == step

@@ -97,9 +97,9 @@ def test_heads_stand_on_the_features_of_a_module(network, method, heads):
 def test_local_features_stand_between_the_module_and_the_heads():
     run, agent = built("CartPole-v0", "local-q", network=Duck, bins=4)
     params = shapes(agent)[1]
-    assert run.hidden == (64,)
-    assert params["trunk"][0]["w"] == (FEATURES, 64)
-    assert params["heads"] == (64 * 4, 2)
+    assert run.hidden == (128,)
+    assert params["trunk"][0]["w"] == (FEATURES, 128)
+    assert params["heads"] == (128 * 4, 2)
 
 
 def test_hidden_layers_between_if_asked_for():

@@ -35,10 +35,11 @@ def bounded_traces(
     decay: float,
     heads_only: bool = False,
     next_value: NextValue = max_value,
+    trunk: float = 1.0,
 ) -> optax.GradientTransformationExtraArgs:
     """The optimiser to go with it; `decay` is γλ.
 
-    `heads_only`: ‖z‖₁ is that of the heads' traces. The trunk takes the same step.
+    `heads_only`: ‖z‖₁ is that of the heads' traces. The step of all other weights is `trunk` times that of the heads.
     """
 
     def init(params: Any) -> Any:
@@ -51,6 +52,9 @@ def bounded_traces(
         size = sum(jnp.sum(jnp.abs(z)) for z in jax.tree.leaves(counted))
         taken = bounded_size(rate, bound, error, size)
         updates = jax.tree.map(lambda z: taken * error * z, traces)
+        if trunk != 1:
+            below = {name: part for name, part in updates.items() if name != "heads"}
+            updates = updates | jax.tree.map(lambda step: trunk * step, below)
         cut = inputs.transition.done[0] | ~inputs.transition.greedy[0]
         return updates, jax.tree.map(lambda z: jnp.where(cut, 0.0, z), traces)
 

@@ -35,6 +35,8 @@ class SparseHats(QLearner):
     rate: float = 1.0
     bound: float = 1.0
     share: float = 0.0
+    trunk: float = 1.0
+    """the step of the trunk, as a multiple of that of the heads"""
 
     @property
     def period(self) -> int:
@@ -114,7 +116,8 @@ class SparseHats(QLearner):
         # A unit's two hats sum to one, so that ‖∇Q‖₁ over the heads is the number of units.
         move = error * bounded_size(self.rate, self.bound, error, shares.shape[1])
         slope = jnp.sum(jnp.where(taken, theta[1] - theta[0], 0.0), axis=-1)
-        trunk = jax.tree.map(lambda theta, gradient: theta + move * gradient, trunk, pull_back(slope)[0])
+        far = self.trunk * move
+        trunk = jax.tree.map(lambda theta, gradient: theta + far * gradient, trunk, pull_back(slope)[0])
         moved = move * jnp.where(taken, 1.0, self.share) * shares[..., None]
         state = self._follow_sparsely(state, active, moved, step)
         params = trunk | {"heads": write(state.params["heads"], active, theta + moved)}

@@ -36,6 +36,9 @@ class BoundedSettings(Settings):
         2.0, "κ: larger takes shorter steps where many weights would move", minimum=0, may_change=True
     )
     bound_over: Literal["all", "heads"] = setting("all", "whose traces the bound counts: all, or those of the heads")
+    trunk_step: float = setting(
+        1.0, "the step of all layers below the heads, as a multiple of the heads' step", minimum=0, may_change=True
+    )
 
     def check(self: Any) -> None:
         if self.optimiser != "bounded":
@@ -214,6 +217,7 @@ def in_sparse_form(run: Run, agent: QLearner) -> SparseHats:
         rate=run.learning_rate,
         bound=run.step_bound,
         share=run.share_step,
+        trunk=run.trunk_step,
     )
 
 
@@ -252,7 +256,7 @@ def bounded_step(run: Run) -> optax.GradientTransformation:
     next_value = losses.double_value if run.double_q else losses.max_value
     return bounded_traces(
         run.learning_rate, run.step_bound, run.gamma * run.trace_decay, heads_only=run.bound_over == "heads",
-        next_value=next_value,
+        next_value=next_value, trunk=run.trunk_step,
     )  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """local-q: Q-learning without replay on local features.
 
     x    = states by their running moments, cut off at ±5; rewards by the deviation of their running sum
-    p_u  = ½ (bins - 1) (tanh(½ w_u·x + b_u) + 1)                        64 learned projections
-    g_ub = max(0, 1 - |p_u - b|)                                         each divided into 16 overlapping contexts
+    p_u  = ½ (bins - 1) (tanh(½ w_u·x + b_u) + 1)                        128 learned projections
+    g_ub = max(0, 1 - |p_u - b|)                                         each divided into overlapping contexts
     Q(s, a) = Σ_u Σ_b g_ub(s) W_aub                                      a head for each context
     δ    = r + γ max_a' Q(s', a') - Q(s, a)                              both by the weights of now
-    θ    <- θ + δ ∇Q(s, a) / (κ max(|δ|, 1) ‖∇_W Q‖₁)                    ‖∇_W Q‖₁ is the number of units
+    W    <- W + δ ∇_W Q(s, a) / (κ max(|δ|, 1) ‖∇_W Q‖₁)                 ‖∇_W Q‖₁ is the number of units U
+    w, b likewise, by a step that is η times as long                     η = (U / 64)²
     W of every other action gets ρ times the step of the action taken
     m    <- m + τ_t (θ - m)                                              m acts
     τ_t  = max(τ min(1, T / (t + 1)), 1 / (t + 1))                       after T steps m spans a share of all steps
@@ -14,6 +15,9 @@ It is the idea of IQ taken further: not one division of the state space into k c
 learned divisions into overlapping contexts. An update touches two heads of each division; the others keep what they
 know. Traces are an option (`trace_decay`). All parts are parts of the library: each can be left out by a flag, or given
 to another method.
+
+η is `trunk_step`. With twice as many units, steps are half as long, and a unit's heads have half as large weights. The
+gradient of its projection is made of these, so the projection moves a quarter as far. η makes up for it.
 """
 
 from __future__ import annotations
@@ -28,6 +32,12 @@ from iqrl.methods.base import BoundedSettings, Method, Span, make_preprocessor, 
 from iqrl.methods.streaming import NOTHING_STORED, SparseStart, sparse_start
 from iqrl.settings import Run
 
+FIRST_UNITS = 64
+"""units with which projections and heads take the same step"""
+FINE_BINS, FEW_VARIABLES = 32, 6
+"""The more variables a state has, the fewer states fall into bins of one width. So bins are narrow only where variables
+are few. The border lies between Acrobot's six and LunarLander's eight (docs/no-memory.md)."""
+
 
 def build(run: Run, task: Task) -> QLearner:
     preprocessor = make_preprocessor(run, task)
@@ -38,8 +48,11 @@ def build(run: Run, task: Task) -> QLearner:
 
 
 def settle(run: Run, task: Task, given: Mapping[str, Any]) -> Run:
-    """Layers above convolutions are normalised, as in Stream Q."""
-    return dataclasses.replace(run, layer_norm=True) if task.image and "layer_norm" not in given else run
+    """η by the number of units, bins by that of variables; layers above convolutions are normalised, as in Stream Q."""
+    chosen: dict[str, Any] = {"trunk_step": (run.hidden[-1] / FIRST_UNITS) ** 2} if run.hidden else {}
+    chosen |= {"layer_norm": True} if task.image else {}
+    chosen |= {"bins": FINE_BINS} if task.image is None and task.obs_size <= FEW_VARIABLES else {}
+    return dataclasses.replace(run, **{name: value for name, value in chosen.items() if name not in given})
 
 
 METHODS = (
@@ -50,7 +63,7 @@ METHODS = (
         build=build,
         settings=(BoundedSettings, SparseStart),
         defaults={
-            "features": "hats", "hidden": (64,), "bins": 16, "activation": "leaky-relu", "normalise_inputs": True,
+            "features": "hats", "hidden": (128,), "bins": 16, "activation": "leaky-relu", "normalise_inputs": True,
             "optimiser": "bounded", "learning_rate": 1.0, "step_bound": 1.5, "bound_over": "heads",
             "trace_decay": 0.0, "share_step": 0.9, "act_average": 0.03, "average_fall": 30_000,
             "learning_starts": 0,
