@@ -6,12 +6,16 @@ bins, though: the distance m - θ of a bin that is not touched becomes (1 - τ) 
 (m - θ) / G is stored, where G, the product of all (1 - τ), is the same for all bins. Every F steps, before G becomes
 too small, the distances of all bins are written, and G begins at 1. So the cost of a step does not depend on the
 number of bins.
+
+A bin has one row of 2A numbers: its θ, then its distances. A row is read and written as a whole where both are needed.
+The lower and the upper bin of a unit are read and written apart: XLA's loops over one index are the faster ones.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +33,10 @@ SMALLEST = 1e-6
 
 @dataclass(frozen=True)
 class SparseHats(QLearner):
-    """`params["heads"]` are [units · bins, A]: θ of the heads; `optimiser` are the distances in the same form."""
+    """`params["heads"]` are the rows of all bins, [units · bins, 2A], or [units · bins, A] where nothing is averaged.
+
+    `optimiser` is G.
+    """
 
     bins: int = 16
     rate: float = 1.0
@@ -47,23 +54,29 @@ class SparseHats(QLearner):
 
     def init(self, key: jax.Array) -> AgentState:
         state = super().init(key)
-        trunk, heads = without_heads(state.params), state.params["heads"]["w"][0].T
+        trunk, theta = without_heads(state.params), state.params["heads"]["w"][0].T
+        rows = jnp.concatenate([theta, jnp.zeros_like(theta)], axis=1) if self.act_average else theta
         return state._replace(
-            params=trunk | {"heads": heads},
-            optimiser=(jnp.zeros_like(heads), jnp.float32(1)) if self.act_average else (),
+            params=trunk | {"heads": rows},
+            optimiser=jnp.float32(1) if self.act_average else (),
             average=trunk if self.act_average else (),
             target=(),
         )
 
     def dense(self, state: AgentState) -> AgentState:
         """The state of the plain computation."""
-        trunk, theta = without_heads(state.params), state.params["heads"]
-        live, average, target = trunk | {"heads": {"w": theta.T[None]}}, (), ()
+        trunk, rows, average, target = without_heads(state.params), state.params["heads"], (), ()
+        theta = rows[:, : self._actions(state)]
+        live = trunk | {"heads": {"w": theta.T[None]}}
         if self.act_average:
-            distances, left = state.optimiser
-            average = state.average | {"heads": {"w": (theta + left * distances).T[None]}}
+            followed = theta + state.optimiser * rows[:, self._actions(state) :]
+            average = state.average | {"heads": {"w": followed.T[None]}}
             target = QFunction(params=average, preprocessor=state.preprocessor) if self.target_average else ()
         return state._replace(params=live, average=average, target=target, optimiser=self.optimiser.init(live))
+
+    def _actions(self, state: AgentState) -> int:
+        width = state.params["heads"].shape[-1]
+        return width // 2 if self.act_average else width
 
     def live(self, state: AgentState) -> QFunction:
         return self.dense(state).q_function
@@ -86,10 +99,11 @@ class SparseHats(QLearner):
         """[A]: Q(s, ·) by θ, or by its average."""
         lower, above = neighbours(self._project(state.average if averaged else state.params, state, obs), self.bins)
         active = active_bins(lower, self.bins)
-        values = read(state.params["heads"], active)
-        if averaged:
-            values = values + state.optimiser[1] * read(state.optimiser[0], active)
-        return weigh(hat_values(above), values)
+        actions = self._actions(state)
+        if not averaged:
+            return weigh(above, read(state.params["heads"], active, actions))
+        both = weigh(above, read(state.params["heads"], active, 2 * actions))
+        return both[:actions] + state.optimiser * both[actions:]
 
     def _project(self, trunk: Params, state: AgentState, obs: jax.Array) -> jax.Array:
         """[units]: places among the bins."""
@@ -106,61 +120,73 @@ class SparseHats(QLearner):
         trunk = without_heads(state.params)
         places, pull_back = jax.vjp(lambda trunk: self._project(trunk, state, transition.obs_tm1), trunk)
         lower, above = neighbours(places, self.bins)
-        active, shares = active_bins(lower, self.bins), hat_values(above)
-        theta = read(state.params["heads"], active)
-        q, taken = weigh(shares, theta), jnp.arange(theta.shape[-1]) == transition.a_tm1
+        active = active_bins(lower, self.bins)
+        theta = read(state.params["heads"], active, self._actions(state))
+        q, taken = weigh(above, theta), jnp.arange(self._actions(state)) == transition.a_tm1
         of_next = self._values(state, transition.obs_t, averaged=self.target_average > 0)
         next_value = jnp.max(legal_values(of_next, transition.mask_t))
         error = transition.r_t + transition.discount_t * next_value - jnp.sum(jnp.where(taken, q, 0.0))
 
         # A unit's two hats sum to one, so that ‖∇Q‖₁ over the heads is the number of units.
-        move = error * bounded_size(self.rate, self.bound, error, shares.shape[1])
-        slope = jnp.sum(jnp.where(taken, theta[1] - theta[0], 0.0), axis=-1)
+        move = error * bounded_size(self.rate, self.bound, error, above.shape[0])
+        slope = jnp.sum(jnp.where(taken, theta.upper - theta.lower, 0.0), axis=-1)
         far = self.trunk * move
         trunk = jax.tree.map(lambda theta, gradient: theta + far * gradient, trunk, pull_back(slope)[0])
-        moved = move * jnp.where(taken, 1.0, self.share) * shares[..., None]
-        state = self._follow_sparsely(state, active, moved, step)
-        params = trunk | {"heads": write(state.params["heads"], active, theta + moved)}
+        state = self._move_heads(state, active, above, move * jnp.where(taken, 1.0, self.share), step)
+        params = trunk | {"heads": state.params["heads"]}
         average = self.averaged(state.average, trunk, step) if self.act_average else ()
         metrics = {"value_loss": huber(error), "max_q": jnp.max(legal_values(q, transition.mask_tm1))}
         return state._replace(params=params, average=average), metrics
 
-    def _follow_sparsely(self, state: AgentState, active: jax.Array, moved: jax.Array, step: jax.Array) -> AgentState:
-        """The distances after θ moved and its average followed: (1 - τ)(m - θ - moved), over G (1 - τ)."""
-        if not self.act_average:
-            return state
-        distances, left = state.optimiser
-        new = read(distances, active) - moved / left
-        distances = write(distances, active, jnp.where(step == 0, 0.0, new))  # the first step sets m to θ
-        left = jnp.where(step == 0, 1.0, left * (1.0 - self.act_rate(step)))
-        # A loop of one turn or none: XLA would copy the distances into and out of a condition.
-        last = (step + 1) % self.period == 0
-        distances = jax.lax.fori_loop(0, jnp.where(last, 1, 0), lambda _, all_bins: left * all_bins, distances)
-        return state._replace(optimiser=(distances, jnp.where(last, 1.0, left)))
+    def _move_heads(
+        self, state: AgentState, active: jax.Array, above: jax.Array, move: jax.Array, step: jax.Array
+    ) -> AgentState:
+        """θ moves by `move`, [A], times the hats, and its average follows.
+
+        The distances become (1 - τ)(m - θ - moved), over G (1 - τ).
+        """
+        rows, left = state.params["heads"], state.optimiser
+        if self.act_average:
+            # The first step sets m to θ.
+            move = jnp.concatenate([move, jnp.where(step == 0, 0.0, -move / left)])
+        rows = add(rows, active, Pair(lower=(1.0 - above)[:, None] * move, upper=above[:, None] * move))
+        if self.act_average:
+            left = jnp.where(step == 0, 1.0, left * (1.0 - self.act_rate(step)))
+            # A loop of one turn or none: XLA would copy the rows into and out of a condition.
+            last = (step + 1) % self.period == 0
+            of_row = jnp.where(jnp.arange(rows.shape[1]) < self._actions(state), 1.0, left)
+            rows = jax.lax.fori_loop(0, jnp.where(last, 1, 0), lambda _, all_bins: of_row * all_bins, rows)
+            left = jnp.where(last, 1.0, left)
+        return state._replace(params=state.params | {"heads": rows}, optimiser=left)
+
+
+class Pair(NamedTuple):
+    """What each unit's two active bins have: [units, numbers] each."""
+
+    lower: jax.Array
+    upper: jax.Array
 
 
 def active_bins(lower: jax.Array, bins: int) -> jax.Array:
-    """[2, units]: where each unit's two active bins are."""
-    return jnp.arange(lower.shape[0]) * bins + lower + jnp.arange(2)[:, None]
+    """[units]: the row of the lower one of each unit's two active bins; the upper one's is the next."""
+    return jnp.arange(lower.shape[0]) * bins + lower
 
 
-def hat_values(above: jax.Array) -> jax.Array:
-    """[2, units]"""
-    return jnp.stack([1.0 - above, above])
+def read(rows: jax.Array, active: jax.Array, count: int) -> Pair:
+    """The first `count` numbers of the active rows."""
+    lower, upper = (rows.at[row, :count].get(mode="promise_in_bounds") for row in (active, active + 1))
+    return Pair(lower, upper)
 
 
-def read(heads: jax.Array, active: jax.Array) -> jax.Array:
-    """[2, units, A]"""
-    return heads.at[active].get(mode="promise_in_bounds")
+def add(rows: jax.Array, active: jax.Array, moved: Pair) -> jax.Array:
+    for row, values in zip((active, active + 1), moved, strict=True):
+        rows = rows.at[row].add(values, mode="promise_in_bounds", unique_indices=True)
+    return rows
 
 
-def write(heads: jax.Array, active: jax.Array, new: jax.Array) -> jax.Array:
-    return heads.at[active].set(new, mode="promise_in_bounds", unique_indices=True)
-
-
-def weigh(shares: jax.Array, values: jax.Array) -> jax.Array:
-    """[A]: Σ over units and their two bins."""
-    return jnp.sum(shares[..., None] * values, axis=(0, 1))
+def weigh(above: jax.Array, values: Pair) -> jax.Array:
+    """[numbers]: Σ over units of what their two bins have, times the hats 1 - above and above."""
+    return jnp.sum(values.lower + above[:, None] * (values.upper - values.lower), axis=0)
 
 
 def without_heads(params: Params) -> Params:
