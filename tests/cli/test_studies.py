@@ -61,6 +61,7 @@ def test_the_list_takes_an_own_study(run):
         (["study", "run", "mine.toml", "--set", "gamma"], "'gamma' is not NAME=VALUE, such as gamma=0.99"),
         (["study", "run", "mine.toml", "--set", "gamma=2"], "gamma must be at most 1"),
         (["study", "run", "mine.toml", "--part", "3/2"], "argument --part: '3/2' is not I/N with I from 1 to N"),
+        (["study", "run", "mine.toml", "--only", "method=rainbow"], "no run of the study mine has method=rainbow"),
         (["study", "run", "mine.toml", "--workers", "0"], "at least 1"),
         (["study", "run", "mine.toml", "--executor", "slurm"], "choose from local, ray"),
         (["study", "run", "mine.toml", "--address", "here:1"], "is for --executor ray"),

@@ -61,6 +61,10 @@ def add_run(actions: Any) -> None:
     parser.add_argument(
         "--part", type=part, metavar="I/N", help="run only part I of N, such as 1/2; iqrl study export merges the parts"
     )
+    parser.add_argument(
+        "--only", type=assignment, nargs="+", default=[], metavar="NAME=VALUE",
+        help="run only the runs with these settings, such as method=iq; the others wait",
+    )  # fmt: skip
     parser.add_argument("--seeds", type=whole, help="seeds of each run, instead of the study's")
     parser.add_argument("--steps", type=whole, help="environment steps per seed, instead of the study's")
     parser.add_argument(
@@ -87,7 +91,7 @@ def run_study(options: argparse.Namespace) -> None:
     study = find_study(options.study).with_settings(changes | dict(options.set))
     trust(study.plugins)  # the user's own file names them
     number, count = options.part or (1, 1)
-    chosen = list(study.runs.values())[number - 1 :: count]
+    chosen = study.select(dict(options.only))[number - 1 :: count]
     directory = StudyDirectory.create(options.out or Path("studies") / study.name, study)
     executor = _make_executor(options, directory.path)
     try:
@@ -155,7 +159,11 @@ def add_export(actions: Any) -> None:
     parser = actions.add_parser("export", help="write the curves as one table with a manifest; merge directories")
     parser.set_defaults(command=export_study)
     parser.add_argument(
-        "directories", type=file_path, nargs="+", metavar="DIR", help="directories of one study, or exports"
+        "directories",
+        type=file_path,
+        nargs="+",
+        metavar="DIR",
+        help="directories of one study, or exports; the first says which runs the study has",
     )
     add_trust(parser)
     parser.add_argument("--out", type=file_path, required=True, help="directory to write")
@@ -163,10 +171,12 @@ def add_export(actions: Any) -> None:
 
 
 def export_study(options: argparse.Namespace) -> None:
-    from iqrl.experiments.study.results import load_results, write_export
+    from iqrl.experiments.study.results import left_out, load_results, write_export
 
     results = [load_results(path) for path in options.directories]
     print(*write_export(results, options.out, options.csv), sep="\n")
+    if count := left_out(results):
+        print(f"left out: {count} runs of an earlier form of the study, which {options.directories[0]} does not plan")
 
 
 def add_choose(actions: Any) -> None:

@@ -11,6 +11,7 @@ from iqrl.experiments.study.choose import choose, make_study_file
 from iqrl.experiments.study.results import (
     RunRecord,
     StudyResults,
+    left_out,
     load_results,
     merge_results,
     tidy_curves,
@@ -92,6 +93,18 @@ def test_parts_of_several_machines_merge():
     assert tidy_curves(merge_results([other, one, results()])).equals(tidy_curves(results())), (
         "in any order, and with repetitions"
     )
+
+
+def test_of_an_earlier_form_of_a_study_the_runs_that_it_still_has_are_taken():
+    fewer = CONTENT | {"runs": [block | {"method": "dqn"} for block in CONTENT["runs"]]}
+    now, earlier = results(fewer, keep=lambda run: False), results()
+    merged = merge_results([now, earlier])
+    assert {record.config["method"] for record in merged.runs} == {"dqn"}
+    assert set(merged.curves["run"]) == {record.id for record in merged.runs} == {id for _, id in now.plan}
+    assert (merged.unfinished, left_out([now, earlier])) == (0, len(earlier.runs) - len(merged.runs))
+    assert left_out([earlier, earlier]) == 0
+    with pytest.raises(BadInput, match="different studies"):
+        merge_results([now, earlier._replace(name="another")])
 
 
 def test_what_does_not_belong_together_is_refused():

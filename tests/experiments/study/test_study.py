@@ -70,6 +70,22 @@ def test_settings_given_later_hold_for_every_run():
     assert changed.digest != study().digest == study(title="another").digest
 
 
+def test_runs_are_selected_by_their_settings():
+    study = Study("mine", {"runs": [
+        {"task": "CartPole-v0", "method": ["dqn", "iq"], "buffer_size": [1, 100]},
+        {"variant": "wide", "task": "CartPole-v0", "method": "iq", "hidden": [128]},
+    ]})  # fmt: skip
+    sizes = lambda **wanted: [run.buffer_size for run in study.select(wanted)]
+    assert sizes(method="dqn") == [1, 100]
+    assert sizes(method="iq", buffer_size=1) == [1]
+    assert len(sizes()) == 5
+    assert [run.hidden for run in study.select({"variant": "wide"})] == [(128,)]
+    with pytest.raises(BadInput, match=r"did you mean method\?"):
+        study.select({"methd": "iq"})
+    with pytest.raises(BadInput, match="no run of the study mine has method=srnn, buffer_size=1"):
+        study.select({"method": "srnn", "buffer_size": 1})
+
+
 def test_the_catalogue_can_be_planned():
     studies = catalogue()
     assert {"table1", "fig2", "contexts", "ablations", "strategies", "k", "convergence", "cost", "interference"} <= set(

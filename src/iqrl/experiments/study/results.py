@@ -1,6 +1,7 @@
 """The results of a study: its finished runs and their curves, from its directory or from an export.
 
-An export is one table of curves with a manifest. Exports of one study from several machines are merged.
+An export is one table of curves with a manifest. Exports of one study from several machines are merged, and so are
+those of its earlier forms.
 
 OUT/curves.parquet    a row per run, seed and period: what distinguishes the run, then what was measured
 OUT/curves.csv        the same, on request; lists as JSON text
@@ -287,10 +288,14 @@ def _make_manifest(results: StudyResults, curves: bytes) -> dict[str, Any]:
 
 
 def merge_results(results: Sequence[StudyResults]) -> StudyResults:
-    """Results of one study from several places. A run found twice must be the same twice."""
+    """Results of one study from several places. A run found twice must be the same twice.
+
+    A study may have changed in between: what the first of the results plans is taken from all.
+    """
     first = results[0]
+    planned = {id for _, id in first.plan}
     for other in results[1:]:
-        if other.digest != first.digest:
+        if other.name != first.name or planned.isdisjoint(id for _, id in other.plan):
             raise BadInput(
                 f"the results are of different studies ({first.name} {first.digest} and {other.name} {other.digest}); "
                 f"export them one by one."
@@ -300,11 +305,17 @@ def merge_results(results: Sequence[StudyResults]) -> StudyResults:
     for part in results:
         for record in part.runs:
             records.setdefault((record.variant, record.id), record)
-        for (id,), table in _split_runs(part.curves):
+        for (id,), table in _split_runs(part.curves.filter(pl.col("run").is_in(planned))):
             _refuse_different_curves(id, curves.setdefault(id, table), table)
     found = [records[key] for key in first.plan if key in records]
-    unfinished = len({id for _, id in first.plan} - {record.id for record in found})
+    unfinished = len(planned - {record.id for record in found})
     return first._replace(curves=concat_curves(curves.values()), runs=found, unfinished=unfinished)
+
+
+def left_out(results: Sequence[StudyResults]) -> int:
+    """How many finished runs the first of the results does not plan."""
+    planned = set(results[0].plan)
+    return len({(record.variant, record.id) for part in results for record in part.runs} - planned)
 
 
 def _split_runs(curves: pl.DataFrame) -> list[tuple[tuple[str], pl.DataFrame]]:

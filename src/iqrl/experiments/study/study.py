@@ -111,6 +111,18 @@ class Study:
         """By identity: a run that two variants have in common is one run."""
         return {planned.run.identity: planned.run for planned in self.planned}
 
+    def select(self, wanted: Mapping[str, Any]) -> list[Run]:
+        """The runs with these settings, such as method="iq"; `variant` may be one of them."""
+        settings = [(planned.run, planned.run.to_dict() | {"variant": planned.variant}) for planned in self.planned]
+        for name in wanted:
+            if not any(name in each for _, each in settings):
+                raise unknown("setting", name, sorted({name for _, each in settings for name in each}))
+        chosen = {run.identity: run for run, each in settings if all(each.get(n) == v for n, v in wanted.items())}
+        if not chosen:
+            named = ", ".join(f"{name}={value}" for name, value in wanted.items())
+            raise BadInput(f"no run of the study {self.name} has {named}.")
+        return list(chosen.values())
+
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits made of the runs it consists of."""
