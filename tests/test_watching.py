@@ -153,6 +153,14 @@ def test_a_window_without_a_screen(monkeypatch):
     open_window(make_film([episode(2)], frames_a_second=500), "title")
 
 
+def test_a_screen_that_cannot_be_reached(monkeypatch):
+    """As DISPLAY names it after a connection that has ended: nothing would be seen, and nothing said."""
+    pytest.importorskip("pygame")
+    monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "offscreen")
+    with pytest.raises(BadInput, match="no window can be opened here"):
+        open_window(make_film([episode(2)], frames_a_second=500), "title")
+
+
 def test_a_window_opens_no_sound(monkeypatch):
     """A machine without a sound card would print what its sound library misses."""
     pygame = pytest.importorskip("pygame")

@@ -85,6 +85,8 @@ def open_window(film: Film, title: str) -> None:
         raise PackagesMissing(f"a window needs pygame ({error}): {INSTALL}; or give --out.", "pygame") from error
     pygame.display.init()  # not all of pygame, which would complain where there is no sound card
     try:
+        if pygame.display.get_driver() == "offscreen":  # what SDL takes where it reaches no screen
+            raise BadInput("no window can be opened here: the screen cannot be reached; give --out episode.gif.")
         screen = pygame.display.set_mode(film.frames[0].size)
         pygame.display.set_caption(title)
         clock = pygame.time.Clock()
