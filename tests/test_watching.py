@@ -157,6 +157,7 @@ def test_a_screen_that_cannot_be_reached(monkeypatch):
     """As DISPLAY names it after a connection that has ended: nothing would be seen, and nothing said."""
     pytest.importorskip("pygame")
     monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "offscreen")
+    monkeypatch.setattr("iqrl.watching.showing._closed", lambda pygame: True)  # else it would wait for a key for ever
     with pytest.raises(BadInput, match="no window can be opened here"):
         open_window(make_film([episode(2)], frames_a_second=500), "title")
 
