@@ -129,6 +129,19 @@ def test_no_page_scrolls_sideways_and_all_pictures_are_there(opened, site, width
     assert not wrong
 
 
+LINES = """[...document.querySelectorAll('article td code')].map(code =>
+    [code.textContent, code.getClientRects().length, code.closest('td').nextElementSibling?.clientWidth])"""
+
+
+@chromium.REQUIRED
+@pytest.mark.filterwarnings("ignore")
+def test_on_a_phone_names_in_tables_are_whole(opened):
+    """And what is said of them is wider than a word: such a table scrolls."""
+    found = ask(opened("interference", 400), LINES)
+    assert next(width for name, _, width in found if name == "negative_interference") > 150
+    assert [name for name, lines, _ in found if lines > 1 and " " not in name] == []
+
+
 @chromium.REQUIRED
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("width", [1300, 400])

@@ -181,7 +181,12 @@ def test_truncated_foreign_and_future_files_are_refused(model, tmp_path, monkeyp
         (lambda: iqrl.DQN("CartPole-v1").predict([0, 0, 0, 0]), "has not learned yet"),
         (lambda: iqrl.DQN("CartPole-v1").learn(0), "total_timesteps must be a whole number of at least 1, got 0"),
         (lambda: iqrl.DQN("CartPole-v1", gama=1), "unknown setting 'gama'"),
-        (lambda: iqrl.LocalQ("MlpPolicy", Signs), r"iqrl.LocalQ takes the environment first.*hidden=\(64, 64\)"),
+        (lambda: iqrl.LocalQ("MlpPolicy", Signs), r"LocalQ takes no policy: write iqrl.LocalQ\(Signs\);.*hidden=\(64"),
+        (lambda: iqrl.LocalQ("MlpPolicy", env=Signs), r"takes no policy: write iqrl.LocalQ\(Signs\);"),
+        (lambda: iqrl.LocalQ("CnnPolicy", env=Signs()), r"takes no policy: write iqrl.LocalQ\(env\);"),
+        (lambda: iqrl.DQN("MlpPolicy", "CartPole-v1"), r'takes no policy: write iqrl.DQN\("CartPole-v1"\);'),
+        (lambda: iqrl.DQN("MlpPolicy", "CartPole-v1", 1e-3), r'takes no policy: write iqrl.DQN\("CartPole-v1"\);'),
+        (lambda: iqrl.DQN("CartPole-v1", 1e-3), "iqrl.DQN takes the environment first, and all else by name"),
         (
             lambda: iqrl.LocalQ("CartPole-v1", verbose=1),
             "unknown setting 'verbose'; .* give progress_bar=True to learn",

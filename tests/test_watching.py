@@ -12,10 +12,11 @@ from iqrl.envs.base import Task
 from iqrl.envs.registry import make_task
 from iqrl.errors import BadInput
 from iqrl.make_run import resolve
-from iqrl.watching.episode import Episode, Moment, record
+from iqrl.watching.episode import Episode, Moment, in_one_range, record
 from iqrl.watching.frames import CONTEXTS, MARGIN, WIDTH, make_film
-from iqrl.watching.pictures import draw_image, draw_variables
-from iqrl.watching.showing import in_characters, open_window, play_in_terminal, write_film
+from iqrl.watching.pictures import Variables, draw_image, draw_variables
+from iqrl.watching.showing import open_window, write_film
+from iqrl.watching.terminal import STYLE, in_characters, play_in_terminal, screen
 
 RUN = resolve("CartPole-v0", "iq", steps=1000)
 
@@ -93,16 +94,79 @@ def test_the_terminal():
     film, waits, written = make_film([episode(4)]), [], io.StringIO()
     play_in_terminal(film, written, 40, 12, waits.append)
     assert waits == [1 / 25] * len(film.frames)
-    assert film.captions[0] == ["iq, N=100: step 0, return 0; Q: left 1 [right 2]"]
-    assert "iq, N=100: step 3, return 3, over; Q: le" in written.getvalue()
-    lines = in_characters(Image.new("RGB", (40, 20), (1, 2, 3)), 20, 12).splitlines()
+    assert "over after 3 steps" in written.getvalue()
+    lines = in_characters(Image.new("RGB", (40, 20), (1, 2, 3)), 20, 12)
     assert len(lines) == 5
     assert lines[0] == "\x1b[38;2;1;2;3;48;2;1;2;3m▀" * 20 + "\x1b[0m"
+
+
+def on_screen(*episodes, index=0, columns=40, rows=20):
+    """The lines of one moment, without colours."""
+    return [STYLE.sub("", line) for line in screen(make_film(episodes).panels, index, columns, rows)]
+
+
+def test_the_terminal_has_bars_with_their_values_and_scale():
+    lines = on_screen(episode(4, contexts=3))
+    assert lines[-6:] == [
+        "iq, N=100              7.28 kB of memory",
+        "return 0                          step 0",
+        "  Q left  ██▉                          1",
+        "> Q right ██████████████████████       2",
+        "bars from 0.85 to 2                     ",
+        "context 0  ███████                      ",
+    ]
+    assert "context 2  █████████████████████        " in on_screen(episode(4, contexts=3), index=2)[-1]
+
+
+def test_the_terminal_cuts_nothing_that_is_written():
+    """Two agents in 80 columns, one of them with many actions; then fewer columns than a line needs."""
+    values = np.linspace(-1.0, 1.0, 18)
+    moments = [Moment(np.zeros((20, 30, 3), np.uint8), values, 0, 17, 0.0)]
+    many = Episode(resolve("Acrobot-v1", "local-q", steps=1000), 7280, 1, moments, False, 50.0)
+    lines = on_screen(episode(4), many, columns=80, rows=22)
+    assert {len(line) for line in lines} == {80}
+    assert len(lines) <= 22
+    text = "\n".join(lines)
+    assert all(f"Q {action} " in text for action in range(18))
+    words = " ".join(line[41:] for line in lines)
+    assert "bars from −1.3 to 1; Q in scaled" in words
+    narrow = on_screen(episode(4), columns=20)
+    assert {"iq, N=100           ", "7.28 kB of memory   "} <= set(narrow)
+    assert max(map(len, narrow)) == 20
+
+
+def test_the_terminal_writes_observed_variables():
+    """As pixels, their labels could not be read."""
+    seen = Variables(np.array([-0.4921, 1.5, 3.0]), np.array([-1.0, 0.0, -np.inf]), np.array([1.0, 2.0, np.inf]))
+    moments = [Moment(draw_variables(seen), np.zeros(0), 0, None, 0.0, seen)]
+    lines = on_screen(Episode(RUN, 7280, 1, moments, False, 50.0), columns=50)
+    assert lines[:3] == [
+        "obs 0  −0.492     −1 ·····█████│·········· 1      ",
+        "obs 1     1.5      0 ··········│█████····· 2      ",
+        "obs 2       3   -inf ··········│·········· inf    ",
+    ]
 
 
 def test_a_window_without_a_screen(monkeypatch):
     pytest.importorskip("pygame")
     monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
+    open_window(make_film([episode(2)], frames_a_second=500), "title")
+
+
+def test_a_screen_that_cannot_be_reached(monkeypatch):
+    """As DISPLAY names it after a connection that has ended: nothing would be seen, and nothing said."""
+    pytest.importorskip("pygame")
+    monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "offscreen")
+    monkeypatch.setattr("iqrl.watching.showing._closed", lambda pygame: True)  # else it would wait for a key for ever
+    with pytest.raises(BadInput, match="no window can be opened here"):
+        open_window(make_film([episode(2)], frames_a_second=500), "title")
+
+
+def test_a_window_opens_no_sound(monkeypatch):
+    """A machine without a sound card would print what its sound library misses."""
+    pygame = pytest.importorskip("pygame")
+    monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(pygame, "init", lambda: pytest.fail("pygame.init opens all devices"))
     open_window(make_film([episode(2)], frames_a_second=500), "title")
 
 
@@ -118,12 +182,23 @@ def test_images_have_a_colour_for_each_channel():
 
 def test_variables_are_bars_from_the_middle():
     assert isinstance(signs(), Task)
-    picture = draw_variables(np.array([-1.0, 0.5]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]))
+    picture = draw_variables(Variables(np.array([-1.0, 0.5]), np.array([-1.0, -1.0]), np.array([1.0, 1.0])))
     inked = (picture != 255).any(axis=2)
     assert inked[20, :150].all()
     assert not inked[20, 160:].any()
     assert inked[120, 150:220].all()
     assert not inked[120, :140].any()
+
+
+def test_variables_are_in_a_range_that_all_of_them_are_in():
+    """That of an environment without bounds is a guess."""
+    ends = np.full(2, -1.0), np.ones(2)
+    seen = [Variables(np.array(values), *ends) for values in ((0.0, 0.5), (0.2, 7.0), (-0.5, -3.0))]
+    moments = [Moment(draw_variables(one), np.zeros(0), 0, None, 0.0, one) for one in seen]
+    found = in_one_range(moments)
+    assert [(*one.variables.low, *one.variables.high) for one in found] == [(-1, -3, 1, 7)] * 3
+    np.testing.assert_array_equal(found[1].picture, draw_variables(found[1].variables))
+    assert in_one_range([moments[0]._replace(variables=None)])[0].variables is None
 
 
 @pytest.fixture
@@ -140,10 +215,10 @@ def written(monkeypatch):
 
 
 def test_variables_are_labelled_within_the_picture(written):
-    draw_variables(np.array([-0.4921, 12345.0]), np.array([-1.0, 0.0]), np.array([1.0, 2e4]))
+    draw_variables(Variables(np.array([-0.4921, 12345.0]), np.array([-1.0, 0.0]), np.array([1.0, 2e4])))
     assert [words for words, _ in written] == ["obs 0 = −0.492", "obs 1 = 12,300"]
     written.clear()
-    draw_variables(np.linspace(-1, 1, 60), np.full(60, -1.0), np.ones(60))
+    draw_variables(Variables(np.linspace(-1, 1, 60), np.full(60, -1.0), np.ones(60)))
     assert len(written) == 48
     assert len({box[:2] for _, box in written}) == 48  # none on top of another
     assert all(box[1] >= 0 and box[3] <= 200 for _, box in written)
@@ -159,5 +234,3 @@ def test_the_scale_of_the_bars_is_on_the_picture(written, method, unit):
     scale = "bars from −1,990 to 12,300" + "; Q in scaled rewards" * unit
     assert {"return 123", "Q left", "Q right", "−123", "12,300", scale} <= set(words)
     assert all(box[0] >= 0 and box[2] <= film.frames[0].width and box[3] <= film.frames[0].height for _, box in written)
-    assert ("Q in scaled rewards: " in film.captions[0][0]) == unit
-    assert film.captions[0][0].endswith(": left −123 [right 12,300]")

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, ParamSpec, Self
 
 import gymnasium
 import numpy as np
@@ -39,6 +41,37 @@ from iqrl.training.model_file import Change, read_model, write_model
 from iqrl.training.results import Result, TrainedAgent
 from iqrl.training.run_directory import NO_EVALUATIONS
 
+P = ParamSpec("P")
+
+
+def _environment_first(init: Callable[P, None]) -> Callable[P, None]:
+    """For those who write `DQN("MlpPolicy", env=env)`: Python's own message speaks of an argument given twice."""
+
+    @functools.wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        model, *given = args
+        if len(given) > 1 or (given and "env" in kwargs):
+            raise BadInput(_call_here(type(model).__name__, [*given, *[kwargs[it] for it in ("env",) if it in kwargs]]))
+        init(*args, **kwargs)
+
+    return checked
+
+
+def _call_here(name: str, given: list[Any]) -> str:
+    """What to write instead of a call by position; `given`: the arguments, the environment among them.
+
+    >>> _call_here("DQN", ["MlpPolicy", "CartPole-v1"]).partition(";")[0]
+    'iqrl.DQN takes no policy: write iqrl.DQN("CartPole-v1")'
+    """
+    if not str(getattr(given[0], "__name__", given[0])).endswith("Policy"):
+        return f"iqrl.{name} takes the environment first, and all else by name: iqrl.{name}(env, learning_rate=1e-3)."
+    env = f'"{given[1]}"' if isinstance(given[1], str) else getattr(given[1], "__name__", "env")
+    written = f"iqrl.{name}({env if env != '<lambda>' else 'env'})"
+    return (
+        f"iqrl.{name} takes no policy: write {written}; the network follows from the observations, and settings are "
+        f"given by name, such as hidden=(64, 64)."
+    )
+
 
 class Model:
     """An agent that learns, acts, and can be saved.
@@ -55,14 +88,10 @@ class Model:
     _acting: tuple[Result, TrainedAgent] | None = None
     """the agent that predicts, and of which result it is"""
 
+    @_environment_first
     def __init__(
-        self, env: Named, *others: Any, preset: str | None = None, seed: int = 0, seeds: int = 1, **settings: Any
+        self, env: Named, *, preset: str | None = None, seed: int = 0, seeds: int = 1, **settings: Any
     ) -> None:
-        if others:
-            raise BadInput(
-                f"iqrl.{type(self).__name__} takes the environment first, and all else by name; networks are set by "
-                f"hidden=…, such as hidden=(64, 64)."
-            )
         if "steps" in settings:
             raise BadInput("steps is the argument of learn; leave it out.")
         self._given = {"seed": seed, "seeds": seeds} | settings

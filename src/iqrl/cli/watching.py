@@ -96,7 +96,8 @@ def _train_demo() -> list[Result]:
 
 def _show(film: Film, out: Path | None, title: str) -> None:
     from iqrl.watching.pictures import has_screen
-    from iqrl.watching.showing import open_window, play_in_terminal, write_film
+    from iqrl.watching.showing import open_window, write_film
+    from iqrl.watching.terminal import play_in_terminal
 
     if out is None and has_screen():
         open_window(film, title)

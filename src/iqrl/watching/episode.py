@@ -13,7 +13,7 @@ from iqrl.plugins import in_a_sentence
 from iqrl.settings import Run
 from iqrl.training.evaluation import Seen, opened, play
 from iqrl.training.results import Result, TrainedAgent
-from iqrl.watching.pictures import draw_environment, prepare
+from iqrl.watching.pictures import Variables, draw_environment, draw_variables, prepare
 
 
 class Moment(NamedTuple):
@@ -26,6 +26,8 @@ class Moment(NamedTuple):
     """None at the end"""
     total: float
     """the rewards until then"""
+    variables: Variables | None = None
+    """what the picture is of where the environment has none of its own"""
 
 
 class Episode(NamedTuple):
@@ -56,8 +58,8 @@ def record(result: Result, seed: int | None = None, start: int = 0, longest: int
         def see(seen: Seen) -> None:
             nonlocal over, limited
             over, limited = seen.terminated, seen.truncated
-            picture = draw_environment(env, result.task, seen.obs)
-            moments.append(Moment(picture, *thoughts(agent, seen), seen.action, seen.total))
+            picture, variables = draw_environment(env, result.task, seen.obs)
+            moments.append(Moment(picture, *thoughts(agent, seen), seen.action, seen.total, variables))
 
         try:
             play(agent, env, start, min(limit, longest), mask_of=mask_of, see=see)
@@ -68,8 +70,20 @@ def record(result: Result, seed: int | None = None, start: int = 0, longest: int
                 f"an episode of {result.task.name} that began with seed {start} failed with {in_a_sentence(error)}."
             ) from error
         speed, limited = _speed(env), not over and (limited or len(moments) > limit)
+    moments = in_one_range(moments)
     contexts = max(int(getattr(result.run, "k", 1)), *(moment.context + 1 for moment in moments))
     return Episode(result.run, result.memory, contexts, moments, over, speed, limited)
+
+
+def in_one_range(moments: list[Moment]) -> list[Moment]:
+    """Observed variables in a range that all of them are in: where nobody says how far one goes, −1 to 1 is a guess."""
+    seen = [moment.variables for moment in moments if moment.variables is not None]
+    if len(seen) < len(moments):
+        return moments
+    values = np.stack([one.values for one in seen])
+    low, high = np.minimum(seen[0].low, values.min(axis=0)), np.maximum(seen[0].high, values.max(axis=0))
+    widened = [one._replace(low=low, high=high) for one in seen]
+    return [it._replace(picture=draw_variables(one), variables=one) for it, one in zip(moments, widened, strict=True)]
 
 
 def choose_agent(result: Result, seed: int | None) -> TrainedAgent:

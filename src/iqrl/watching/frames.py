@@ -36,13 +36,10 @@ AFTER = 1.5
 class Film(NamedTuple):
     frames: list[Image.Image]
     frames_a_second: float
-    captions: list[list[str]]
-    """of each frame: what is written in it, a line for each agent, for where letters cannot be drawn"""
-
-    @property
-    def pictures(self) -> list[Image.Image]:
-        """The frames without what is written."""
-        return [frame.crop((0, HEAD, frame.width, HEAD + PICTURE_HEIGHT)) for frame in self.frames]
+    moments: list[int]
+    """of each frame, which moment it is"""
+    panels: list[Panel]
+    """for where letters cannot be drawn"""
 
 
 def make_film(episodes: Sequence[Episode], frames_a_second: float | None = None) -> Film:
@@ -60,23 +57,8 @@ def make_film(episodes: Sequence[Episode], frames_a_second: float | None = None)
     height = HEAD + PICTURE_HEIGHT + bars * ROW + 2 * MARGIN + strip * (STRIP + MARGIN)
     panels = [Panel(episode, it, height) for episode, it in zip(episodes, scale, strict=True)]
     frames = [_beside([draw_panel(panel, i) for panel in panels]) for i in shown]
-    captions = [[write_caption(episode, i) for episode in episodes] for i in shown]
     stays = int(AFTER * pace / every)
-    return Film(frames + [frames[-1]] * stays, pace / every, captions + [captions[-1]] * stays)
-
-
-def write_caption(episode: Episode, index: int) -> str:
-    """One agent at one moment, its choice in brackets."""
-    last = min(index, len(episode.moments) - 1)
-    moment, run = episode.moments[last], episode.run
-    named = zip(action_names(episode), moment.q_values, strict=False)
-    values = [f"{name} {three_digits(float(value))}" for name, value in named]
-    q_values = " ".join(f"[{text}]" if i == moment.action else text for i, text in enumerate(values[:MOST_ROWS]))
-    context = f", context {moment.context}" if episode.contexts > 1 else ""
-    over = ", over" if episode.over and last == len(episode.moments) - 1 else ""
-    total = three_digits(moment.total)
-    of = f"Q{' in scaled rewards' * scales_rewards(run)}"
-    return f"{run.method}, {memory_text(run)}: step {last:,}, return {total}{context}{over}; {of}: {q_values}"
+    return Film(frames + [frames[-1]] * stays, pace / every, shown + [shown[-1]] * stays, panels)
 
 
 def action_names(episode: Episode) -> Sequence[str]:
@@ -108,28 +90,43 @@ class Panel(NamedTuple):
     scale: tuple[float, float]
     height: int
 
+    def moment(self, index: int) -> Moment:
+        """The last one where the episode is over by then."""
+        return self.episode.moments[min(index, len(self.episode.moments) - 1)]
+
+    def is_over(self, index: int) -> bool:
+        return self.episode.over and index >= len(self.episode.moments) - 1
+
 
 def draw_panel(panel: Panel, index: int) -> Image.Image:
     """One agent at one moment; at its last one where the episode is over by then."""
-    episode, run = panel.episode, panel.episode.run
-    last = min(index, len(episode.moments) - 1)
-    moment = episode.moments[last]
-    over = episode.over and last == len(episode.moments) - 1
+    moment, over = panel.moment(index), panel.is_over(index)
     drawn = Image.new("RGB", (WIDTH + 2 * MARGIN, panel.height), PAPER)
     draw = ImageDraw.Draw(drawn)
-    draw.text((MARGIN, 4), f"{run.method}, {memory_text(run)}", INK, font(15))
-    draw.text((WIDTH + MARGIN, 6), f"{size_text(episode.memory)} of memory", INK, font(13), anchor="ra")
-    state = f"over after {last:,} steps" if over else f"step {last:,}"
-    draw.text((MARGIN, 24), f"return {three_digits(moment.total)}", INK, font(13))
+    (who, memory), (total, state) = head_texts(panel, index)
+    draw.text((MARGIN, 4), who, INK, font(15))
+    draw.text((WIDTH + MARGIN, 6), memory, INK, font(13), anchor="ra")
+    draw.text((MARGIN, 24), total, INK, font(13))
     draw.text((WIDTH + MARGIN, 24), state, OVER if over else GREY, font(13), anchor="ra")
-    drawn.paste(_fitted(moment.picture, over), (MARGIN, HEAD))
+    drawn.paste(fitted(moment.picture, over), (MARGIN, HEAD))
     draw.rectangle((MARGIN, HEAD, MARGIN + WIDTH - 1, HEAD + PICTURE_HEIGHT - 1), outline=PALE)
     _draw_bars(draw, moment, HEAD + PICTURE_HEIGHT + MARGIN, panel)
-    _draw_strip(draw, episode, last, panel.height - STRIP - MARGIN)
+    _draw_strip(draw, panel.episode, index, panel.height - STRIP - MARGIN)
     return drawn
 
 
-def _fitted(picture: np.ndarray, over: bool) -> Image.Image:
+def head_texts(panel: Panel, index: int) -> list[tuple[str, str]]:
+    """Two lines, the left and the right of each: who it is and its memory, the return and where the episode is."""
+    episode, run = panel.episode, panel.episode.run
+    last = min(index, len(episode.moments) - 1)
+    state = f"over after {last:,} steps" if panel.is_over(index) else f"step {last:,}"
+    return [
+        (f"{run.method}, {memory_text(run)}", f"{size_text(episode.memory)} of memory"),
+        (f"return {three_digits(panel.moment(index).total)}", state),
+    ]
+
+
+def fitted(picture: np.ndarray, over: bool) -> Image.Image:
     """As large as the place allows, its sides in proportion; small images in whole squares."""
     image = Image.fromarray(picture)
     factor = min(WIDTH / image.width, PICTURE_HEIGHT / image.height)
@@ -168,6 +165,7 @@ def _draw_strip(draw: ImageDraw.ImageDraw, episode: Episode, last: int, top: int
     """The context of every state so far; of an agent with one context there is nothing to tell."""
     if episode.contexts == 1:
         return
+    last = min(last, len(episode.moments) - 1)
     context = episode.moments[last].context
     colour = CONTEXTS[context % len(CONTEXTS)]
     draw.text((MARGIN, top - 1), f"context {context}", colour, font(12))

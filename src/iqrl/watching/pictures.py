@@ -12,7 +12,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -57,14 +57,29 @@ def prepare(env: gymnasium.Env) -> None:
         env.unwrapped.render_mode = "rgb_array"
 
 
-def draw_environment(env: gymnasium.Env, task: Task, obs: Any) -> np.ndarray:
-    """[height, width, 3] of bytes."""
+class Variables(NamedTuple):
+    """What is observed where there is no picture of it."""
+
+    values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def places(self) -> np.ndarray:
+        """Where the values lie in their ranges, as shares; the middle where a range has no end."""
+        known = np.isfinite(self.low) & np.isfinite(self.high) & (self.high > self.low)
+        span = np.where(known, self.high - self.low, 1.0)
+        return np.where(known, np.clip((self.values - np.where(known, self.low, 0.0)) / span, 0.0, 1.0), 0.5)
+
+
+def draw_environment(env: gymnasium.Env, task: Task, obs: Any) -> tuple[np.ndarray, Variables | None]:
+    """[height, width, 3] of bytes, and the variables where it is a picture of them."""
     own = None if isinstance(env.unwrapped, TaskEnvironment) else _own_picture(env, task)
     if own is not None:
-        return own
+        return own, None
     if task.image is not None:
-        return draw_image(np.asarray(obs), task)
-    return draw_variables(np.ravel(obs), np.asarray(task.low), np.asarray(task.high))
+        return draw_image(np.asarray(obs), task), None
+    seen = Variables(np.ravel(obs), np.asarray(task.low), np.asarray(task.high))
+    return draw_variables(seen), seen
 
 
 def _own_picture(env: gymnasium.Env, task: Task) -> np.ndarray | None:
@@ -74,8 +89,8 @@ def _own_picture(env: gymnasium.Env, task: Task) -> np.ndarray | None:
         drawn: Any = env.render()
     except gymnasium.error.DependencyNotInstalled as error:
         raise BadInput(
-            f'{task.name} is drawn by a package that is not installed: pip install "iqrl[watch]" for classic control, '
-            f"else as the environment says ({in_a_sentence(error)})."
+            f"{task.name} is drawn by a package that is not installed: {INSTALL} for classic control, else as the "
+            f"environment says ({in_a_sentence(error)})."
         ) from error
     return np.asarray(drawn, np.uint8) if np.ndim(drawn) == 3 and np.shape(drawn)[2] == 3 else None
 
@@ -100,15 +115,15 @@ def channel_colours(count: int) -> np.ndarray:
     return np.array([[255 * part for part in hue] for hue in hues])
 
 
-def draw_variables(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def draw_variables(seen: Variables) -> np.ndarray:
     """A bar for each variable, from the middle of its range, with its number and value; in columns where there are
     many."""
+    values = seen.values
     columns = min(-(-len(values) // MOST_LABELS), MOST_COLUMNS)
     shown = min(len(values), MOST_LABELS * columns)
     in_column = -(-shown // columns)
     rows, width = HEIGHT // in_column, WIDTH // columns
-    span = np.where(high > low, high - low, 1.0)
-    places = np.clip((values - low) / span, 0.0, 1.0) * (width - 1)
+    places = seen.places() * (width - 1)
     picture = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     draw = ImageDraw.Draw(picture)
     for i in range(shown):

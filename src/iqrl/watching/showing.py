@@ -1,14 +1,13 @@
-"""Where a film is shown: a file, a window, the terminal."""
+"""Where a film is shown: a file or a window; `terminal.py` has the terminal."""
 
 from __future__ import annotations
 
 import io
 import os
-import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -84,8 +83,10 @@ def open_window(film: Film, title: str) -> None:
         pygame: Any = import_module("pygame")
     except ImportError as error:
         raise PackagesMissing(f"a window needs pygame ({error}): {INSTALL}; or give --out.", "pygame") from error
-    pygame.init()
+    pygame.display.init()  # not all of pygame, which would complain where there is no sound card
     try:
+        if pygame.display.get_driver() == "offscreen":  # what SDL takes where it reaches no screen
+            raise BadInput("no window can be opened here: the screen cannot be reached; give --out episode.gif.")
         screen = pygame.display.set_mode(film.frames[0].size)
         pygame.display.set_caption(title)
         clock = pygame.time.Clock()
@@ -103,30 +104,3 @@ def open_window(film: Film, title: str) -> None:
 
 def _closed(pygame: Any) -> bool:
     return any(event.type in (pygame.QUIT, pygame.KEYDOWN) for event in pygame.event.get())
-
-
-CLEAR, HOME, RESET = "\x1b[2J", "\x1b[H", "\x1b[0m"
-
-
-def play_in_terminal(
-    film: Film, file: TextIO, columns: int, rows: int, wait: Callable[[float], None] = time.sleep
-) -> None:
-    """Two pixels to a character, the upper half of it in one colour and the lower in another; what is written below."""
-    file.write(CLEAR)
-    for picture, captions in zip(film.pictures, film.captions, strict=True):
-        lines = [f"{caption[:columns]:{columns}}" for caption in captions]
-        file.write(HOME + "\n".join([in_characters(picture, columns, rows - len(lines)), *lines]))
-        file.flush()
-        wait(1 / film.frames_a_second)
-    file.write("\n")
-
-
-def in_characters(frame: Image.Image, columns: int, rows: int) -> str:
-    factor = min(columns / frame.width, 2 * rows / frame.height)
-    size = max(int(frame.width * factor), 1), max(int(frame.height * factor) // 2, 1) * 2
-    pixels = np.asarray(frame.resize(size, Image.Resampling.BOX))
-    lines = []
-    for upper, lower in zip(pixels[::2], pixels[1::2], strict=True):
-        cells = [f"\x1b[38;2;{a};{b};{c};48;2;{d};{e};{f}m▀" for (a, b, c), (d, e, f) in zip(upper, lower, strict=True)]
-        lines.append("".join(cells) + RESET)
-    return "\n".join(lines)

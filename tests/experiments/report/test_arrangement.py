@@ -3,7 +3,7 @@
 import polars as pl
 from made_up_studies import curves, record, study
 
-from iqrl.experiments.report.arrangement import common_settings, distinct_labels, gather_studies
+from iqrl.experiments.report.arrangement import arrange, common_settings, distinct_labels, gather_studies, plot_labels
 from iqrl.experiments.report.cells import highest_table, summarise_runs
 from iqrl.experiments.report.charts import charts_of
 from iqrl.experiments.report.figures.curves import draw_study
@@ -157,3 +157,17 @@ def test_runs_of_several_tasks_have_labels(small_run):
     """A task may have settings that others lack."""
     runs = [small_run(task=task, method="dqn") for task in ("CartPole-v0", "Pendulum-v0")]
     assert distinct_labels(runs) == ["dqn", "dqn"]
+
+
+def test_numbers_in_labels_are_short_and_of_one_form():
+    """A rate that a program computed has no tail of digits; layers are one word."""
+    rates = (0.0002, 0.002 / 2 + 1e-19, 1 / 3000, 0.05)
+    runs = [resolve("CartPole-v0", "dqn", steps=2000, learning_rate=rate) for rate in rates]
+    assert plot_labels(runs) == ["DQN, α = 2e-4", "DQN, α = 1e-3", "DQN, α = 3.33333e-4", "DQN, α = 0.05"]
+    assert distinct_labels(runs)[0] == "dqn learning_rate=2e-4"
+    runs = [
+        resolve("CartPole-v0", "dqn", steps=2000, hidden=hidden, double_q=len(hidden) == 2) for hidden in ((8, 4), (8,))
+    ]
+    assert plot_labels(runs) == ["DQN, double q = yes, hidden = [8,4]", "DQN, double q = no, hidden = [8]"]
+    varied = [record("rates", varied=("learning_rate",), learning_rate=rate) for rate in rates[:2]]
+    assert [one.label for one in arrange(made("rates", varied))] == ["α=2e-4", "α=1e-3"]

@@ -1,5 +1,7 @@
 """One method beside all others, up to a margin: on numbers worked out by hand."""
 
+import re
+
 import numpy as np
 import pytest
 from made_up_studies import curves, record, study
@@ -71,6 +73,19 @@ def test_sentences_and_tables(small):
     text = markdown_report(small)
     assert "| CartPole-v0 | DQN, N=1 | 150.0 | 190.0 | +20.9% [+20.6%, +21.3%] | **above** |" in text
     assert "local-q beside every other run" in render_page([small])
+
+
+def test_the_findings_of_the_page_begin_with_them(small):
+    page = render_page([small])
+    findings = page.partition('<ul class="findings">')[2].partition("</ul>")[0]
+    found = re.findall("<li>(.*?)</li>", findings)
+    assert found[0] == "<b>local-q beside DQN, N=1</b>: final above on 1 of 1; AUC above on 1 of 1."
+    assert [line.startswith("<b>local-q beside ") for line in found].index(False) == 4, "four rivals, then the tests"
+    assert found[4].startswith("<b>Final return</b> (")
+    assert "Not below: above −2% of the task's range." in page
+    assert page.count("local-q beside DQN, N=1</b>") == 1, "said once"
+    assert 'href="#margins-0"' in page
+    assert 'id="margins-0"' in page
 
 
 def test_without_a_reference_nothing_is_said(small):

@@ -24,9 +24,9 @@ def test_what_all_have_is_said_once_and_what_differs_is_a_column():
     assert "k=3" in found.shared, "all that have contexts have three"
     assert [column.name for column in found.table.columns] == ["double_q", "α", "where"]
     assert [(row.name, *[cell.text for cell in row.cells]) for row in found.table.sections[0].rows] == [
-        ("dqn", "yes", "0.001", "CartPole-v0, N=100"),
-        ("iq", "no", "0.001", "CartPole-v0, N=100; Acrobot-v1, N=100"),
-        ("iq, tuned", "no", "0.002", "CartPole-v0, N=100"),
+        ("dqn", "yes", "1e-3", "CartPole-v0, N=100"),
+        ("iq", "no", "1e-3", "CartPole-v0, N=100; Acrobot-v1, N=100"),
+        ("iq, tuned", "no", "2e-3", "CartPole-v0, N=100"),
     ]
 
 

@@ -52,7 +52,7 @@ def test_the_table_of_results_says_what_its_numbers_are(seeds):
     file = io.StringIO()
     print_results([untrained(seeds=seeds)], Console(file=file, width=120))
     text = file.getvalue()
-    assert text.count("(seeds)") == (0 if seeds == 1 else 2)
+    assert text.count("(seeds)") == (0 if seeds == 1 else 3), "two columns, and what they are"
     last = text.splitlines()[-1].rstrip()
     assert last.startswith("final: mean of the last tenth; AUC: mean of the whole run")
     assert last.endswith("; steps/s: of all seeds together") == (seeds > 1)

@@ -45,9 +45,24 @@ def setting_text(name: str, value: Any) -> str:
 
 
 def _value_text(value: Any) -> str:
+    """A setting's value without spaces, as short as it can be told: small numbers as powers of ten.
+
+    >>> [_value_text(value) for value in (0.0002, 0.0010000000000000002, 6.25e-5, 0.05, 1.0, 50_000, True, (64, 64))]
+    ['2e-4', '1e-3', '6.25e-5', '0.05', '1', '50000', 'yes', '[64,64]']
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_value_text, value))}]"
+    return _float_text(value) if isinstance(value, float) else str(value)
+
+
+def _float_text(value: float) -> str:
+    """Six digits at most, as runs that differ must not have one name. Below 0.01 a learning rate reads best as 5e-4."""
+    if not 0 < abs(value) < 0.01:
+        return f"{value:g}"
+    digits, _, power = f"{value:.5e}".partition("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
 
 
 def distinct_labels(runs: Sequence[Run]) -> list[str]:
@@ -69,7 +84,8 @@ def _labels(runs: Sequence[Run], left_out: tuple[str, ...]) -> list[str]:
         differs = lambda name, others: len({str(other[name]) for other in others if name in other}) > 1
         # The buffer size is what this library is about: it is named wherever runs differ in it.
         differing = [name for name in settings if differs(name, configs if name == "buffer_size" else same_method)]
-        text = lambda name: size_name(run.buffer_size) if name == "buffer_size" else f"{name}={settings[name]}"
+        value = lambda name: _value_text(settings[name])
+        text = lambda name: size_name(run.buffer_size) if name == "buffer_size" else f"{name}={value(name)}"
         return " ".join([run.method, *map(text, differing)])
 
     return [label(run) for run in runs]
@@ -93,7 +109,7 @@ def _in_words(label: str) -> str:
     words = []
     for setting in settings:
         name, _, value = setting.partition("=")
-        value = f"{int(value):,}" if value.isdigit() else {"True": "yes", "False": "no"}.get(value, value)
+        value = f"{int(value):,}" if value.isdigit() else value
         words.append(f"{SHORT.get(name, name.replace('_', ' '))} = {value}" if value else setting)
     return ", ".join([METHOD_NAMES.get(method, method), *words])
 

@@ -127,13 +127,33 @@ def margin_sentences(found: Sequence[Beside], reference: str) -> list[str]:
     return sentences
 
 
-def margin_tables(study: StudyResults, summaries: Sequence[RunSummary]) -> tuple[list[str], list[Table]]:
-    """The sentences and the table; both empty where the study names no reference."""
+class Margins(NamedTuple):
+    """What a study says about its reference; all of it empty where the study names none."""
+
+    sentences: Sequence[str] = ()
+    legend: str = ""
+    """what their verdicts mean"""
+    tables: Sequence[Table] = ()
+
+
+def study_margins(study: StudyResults, summaries: Sequence[RunSummary]) -> Margins:
     found = compare_to_reference(study, summaries)
     if not found:
-        return [], []
+        return Margins()
     name = METHOD_NAMES.get(reference := study.content["reference"], reference)
-    return margin_sentences(found, name), [margin_table(found, name, margin_of(study))]
+    margin = margin_of(study)
+    return Margins(margin_sentences(found, name), margin_legend(margin), [margin_table(found, name, margin)])
+
+
+def margin_legend(margin: float) -> str:
+    """
+    >>> margin_legend(0.02).partition(".")[0]
+    'Above: the 95% interval of the difference lies above 0'
+    """
+    return (
+        f"{ABOVE.capitalize()}: the 95% interval of the difference lies above 0. {LEVEL.capitalize()}: above "
+        f"−{100 * margin:g}% of the task's range. {BELOW.capitalize()}: below 0. {OPEN.capitalize()}: none of these."
+    )
 
 
 def margin_table(found: Sequence[Beside], reference: str, margin: float) -> Table:

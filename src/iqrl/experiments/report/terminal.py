@@ -52,7 +52,7 @@ def print_results(results: Sequence[Result], console: Console) -> None:
     seeds = ["(seeds)"] * several
     names = ("method", "highest", "final", *seeds, "AUC", *seeds, "steps/s", "memory")
     print_table(console, title, names, rows, [method_colour(result.run.method) or "" for result in results])
-    together = "; steps/s: of all seeds together" * several
+    together = "; (seeds): lowest…highest; steps/s: of all seeds together" * several
     console.print(Text(f"final: mean of the last tenth; AUC: mean of the whole run{together}", "dim"))
 
 

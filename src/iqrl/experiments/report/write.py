@@ -27,7 +27,7 @@ from iqrl.experiments.report.comparison_tables import (
     standing_table,
 )
 from iqrl.experiments.report.comparisons import Comparison, compare, compare_page
-from iqrl.experiments.report.margins import margin_tables
+from iqrl.experiments.report.margins import study_margins
 from iqrl.experiments.report.table import Table, escape_markdown, latex, markdown
 from iqrl.experiments.study.results import StudyResults
 from iqrl.files import make_directories, sweep, write_whole, writing
@@ -66,7 +66,7 @@ def write_report(studies: Sequence[StudyResults], directory: str | Path) -> Repo
     findings = [
         f"{study.title}. {sentence}" if several else sentence
         for study, comparisons in zip(studies, compared, strict=True)
-        for sentence in [*margin_tables(study, summarise_runs(study))[0], *headlines(comparisons)]
+        for sentence in [*study_margins(study, summarise_runs(study)).sentences, *headlines(comparisons)]
     ]
     return Report(files=[page, *tables, *figures], findings=findings)
 
@@ -115,9 +115,9 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
 
 
 def markdown_margins(study: StudyResults, summaries: Sequence[RunSummary]) -> list[str]:
-    sentences, tables = margin_tables(study, summaries)
-    items = "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
-    return [items, *[part for table in tables for part in titled(table)]]
+    margins = study_margins(study, summaries)
+    items = "\n".join(f"- {escape_markdown(sentence)}" for sentence in margins.sentences)
+    return [items, *[part for table in margins.tables for part in titled(table)]]
 
 
 def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:

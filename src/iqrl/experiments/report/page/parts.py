@@ -32,7 +32,7 @@ from iqrl.experiments.report.comparison_tables import (
     standing_table,
 )
 from iqrl.experiments.report.comparisons import Comparison
-from iqrl.experiments.report.margins import margin_tables
+from iqrl.experiments.report.margins import Margins
 from iqrl.experiments.report.settings_table import study_settings
 from iqrl.experiments.report.table import Table, html
 from iqrl.experiments.study.results import RunRecord, StudyResults
@@ -261,27 +261,27 @@ WHAT_P_IS = (
 )
 
 
-def headline_part(comparisons: Sequence[Comparison], number: int) -> str:
-    """The results of the comparisons, for the head of a section; `number` is that of the study."""
+def headline_part(comparisons: Sequence[Comparison], margins: Margins, number: int) -> str:
+    """What was found, for the head of a section: the margins of its reference first; `number` is that of the study."""
     sentences = headlines(comparisons)
-    if not sentences:
+    if not (sentences or margins.sentences):
         return ""
-    items = "".join(f"<li>{_with_lead(sentence)}</li>" for sentence in sentences)
-    link = f'<a href="#differences-{number}">{QUESTION}</a>'
-    return f'<ul class="findings">{items}</ul><p class="note">{WHAT_P_IS} Tables and tests: {link}</p>'
+    items = "".join(f"<li>{_with_lead(sentence)}</li>" for sentence in [*margins.sentences, *sentences])
+    legend = [f'{margins.legend} <a href="#margins-{number}">Every task</a>.'] if margins.sentences else []
+    legend += [f'{WHAT_P_IS} Tables and tests: <a href="#differences-{number}">{QUESTION}</a>'] if sentences else []
+    return f'<ul class="findings">{items}</ul>' + "".join(f'<p class="note">{text}</p>' for text in legend)
 
 
 def _with_lead(sentence: str) -> str:
-    """What was measured in bold, then what was found; with signs of minus, and without a break after P."""
-    lead, bracket, found = re.sub(r"(?<!\w)-(?=\d)", "−", sentence).partition(" (")
-    return f"<b>{escape(lead)}</b>{bracket}{escape(found)}".replace(" P ", " P&nbsp;")
+    """What was measured or set beside in bold, then what was found; with signs of minus, and no break after P."""
+    signed = re.sub(r"(?<!\w)-(?=\d)", "−", sentence)
+    lead = re.split(r" \(\d|:", signed, maxsplit=1)[0]
+    return f"<b>{escape(lead)}</b>{escape(signed.removeprefix(lead))}".replace(" P ", " P&nbsp;")
 
 
-def margin_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
+def margin_part(margins: Margins, number: int) -> str:
     """The reference of the study beside every other run; empty where it names none."""
-    sentences, tables = margin_tables(study, summaries)
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return "".join(f"<h3>{escape(table.title)}</h3><ul>{items}</ul>{_dense(table)}" for table in tables)
+    return "".join(f'<h3 id="margins-{number}">{escape(table.title)}</h3>{_dense(table)}' for table in margins.tables)
 
 
 def comparison_part(comparisons: Sequence[Comparison], charts: Sequence[ProfileChart], number: int, first: int) -> str:

@@ -32,6 +32,7 @@ from iqrl.experiments.report.charts import (
     profile_charts,
 )
 from iqrl.experiments.report.comparisons import Comparison, compare_page
+from iqrl.experiments.report.margins import study_margins
 from iqrl.experiments.report.page.parts import (
     chart_groups,
     comparison_part,
@@ -64,10 +65,10 @@ def render_page(
     sections, first = [], 0
     for i, study in enumerate(studies):
         drawn = controls_part(study, charts[i], data) + chart_groups(curves[i], first)
-        differences = margin_part(study, summaries[i]) + comparison_part(
-            compared[i], profiles[i], i, first + len(curves[i])
-        )
-        sections.append(_section(i, study, summaries[i], headline_part(compared[i], i), drawn, differences))
+        margins = study_margins(study, summaries[i])
+        differences = margin_part(margins, i) + comparison_part(compared[i], profiles[i], i, first + len(curves[i]))
+        findings = headline_part(compared[i], margins, i)
+        sections.append(_section(i, study, summaries[i], findings, drawn, differences))
         first += len(charts[i])
     return Template(_file("template.html")).substitute(
         title=escape(title),
