@@ -44,6 +44,19 @@ def test_hats_sum_to_one_and_have_two_neighbours_at_most(bins, shares):
         assert active[-1] - active[0] <= 1
 
 
+@pytest.mark.parametrize("bins", [2, 5])
+def test_reading_the_active_hats_is_the_product_with_all_of_them(bins):
+    """Values and gradients, at both ends of the range too."""
+    places = (bins - 1) * jnp.array([0.0, 0.3, 0.5, 1.0])
+    weights = jax.random.normal(jax.random.key(0), (2, 3, 4 * bins))
+    product = lambda weights, places: weights @ make_features("hats", bins).expand(places)
+    weigh = make_features("hats", bins, one_sample=True).weigh
+    np.testing.assert_allclose(weigh(weights, places), product(weights, places), rtol=1e-5)
+    slopes = lambda of: jax.grad(lambda *given: jnp.sum(jnp.sin(of(*given))), (0, 1))(weights, places)
+    for one, other in zip(slopes(weigh), slopes(product), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_a_hat_rises_and_falls_with_slope_one():
     slopes = jax.jit(jax.jacobian(hats(4)))(jnp.array([1.3]))[:, 0]
     np.testing.assert_allclose(slopes, [0, -1, 1, 0])

@@ -30,17 +30,25 @@ class Features(NamedTuple):
     per_unit: int
     sum_to_one: bool = False
     """whether a unit's outputs do; a bias in the heads would then say nothing new"""
+    weigh: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    """(weights [..., units * per_unit], [units]) -> their product with what `expand` gives, where most of that is 0"""
 
 
-def make_features(name: str, bins: int, width: float | None = None) -> Features | None:
-    """None for dense layers; `width` is that of the kind if not given."""
+def make_features(name: str, bins: int, width: float | None = None, one_sample: bool = False) -> Features | None:
+    """None for dense layers; `width` is that of the kind if not given.
+
+    `one_sample`: a loss is that of one sample. Reading the active hats alone is faster then, and so it is without a
+    gradient. The gradient of a batch is faster as a product with all of them.
+    """
 
     def in_bins(expand: Callable[[jax.Array], jax.Array], sum_to_one: bool = False) -> Features:
         return Features(random_projection, positions(bins), expand, bins, sum_to_one)
 
     return {
         "dense": lambda: None,
-        "hats": lambda: in_bins(hats(bins), sum_to_one=True),
+        "hats": lambda: in_bins(hats(bins), sum_to_one=True)._replace(
+            weigh=weigh_hats(bins) if one_sample and bins > 1 else None
+        ),
         "rbf": lambda: in_bins(gaussians(bins, width or 0.5), sum_to_one=True),
         "fta": lambda: in_bins(fuzzy_tiles(bins, width or 1.0)),
         "elephant": lambda: Features(spread_projection, normalised_sums, elephant(width or 0.2), 1),
@@ -94,6 +102,20 @@ def hats(bins: int) -> Callable[[jax.Array], jax.Array]:
         return shares.reshape(-1)
 
     return expand
+
+
+def weigh_hats(bins: int) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """Σ over units and bins of w_ub g_ub, of which two bins of each unit are read."""
+
+    def weigh(weights: jax.Array, places: jax.Array) -> jax.Array:
+        lower, above = neighbours(places, bins)
+        active = jnp.arange(places.shape[0]) * bins + lower
+        at_lower, at_upper = (
+            weights.at[..., bin].get(mode="promise_in_bounds", unique_indices=True) for bin in (active, active + 1)
+        )
+        return jnp.sum((1.0 - above) * at_lower + above * at_upper, axis=-1)
+
+    return weigh
 
 
 def gaussians(bins: int, width: float) -> Callable[[jax.Array], jax.Array]:

@@ -174,7 +174,10 @@ def multi_head_network(
         last_layer = trunk(params, seen)
         if own_layers:
             return with_own_layers(params, last_layer)
-        values = params["heads"]["w"] @ last_layer
+        if features and features.weigh:
+            values = features.weigh(params["heads"]["w"], project(params, seen))
+        else:
+            values = params["heads"]["w"] @ last_layer
         return output(values + params["heads"]["b"] if "b" in params["heads"] else values, last_layer)
 
     def with_own_layers(params: Params, shared: jax.Array) -> Output:

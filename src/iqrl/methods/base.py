@@ -158,7 +158,8 @@ def q_network(
     options: dict[str, Any] = {"normalise": run.layer_norm, "dueling": run.dueling, "own_layers": run.own_layers}
     options |= {"gates": preprocessor.gates, "binary": preprocessor.binary}
     options |= {"encoder": encoder_before_layers(run, task)}
-    options |= {"features": make_features(run.features, run.bins, run.feature_width)}
+    one_sample = run.buffer_size == 1
+    options |= {"features": make_features(run.features, run.bins, run.feature_width, one_sample)}
     network = networks.multi_head_network(
         preprocessor.inputs, run.hidden, run.activation, heads, task.actions, **(options | special)
     )._replace(own=bool(run.network))
