@@ -99,7 +99,7 @@ def test_local_features_stand_between_the_module_and_the_heads():
     params = shapes(agent)[1]
     assert run.hidden == (128,)
     assert params["trunk"][0]["w"] == (FEATURES, 128)
-    assert params["heads"] == (128 * 4, 2)
+    assert params["heads"] == (128 * 4, 2 * 2)  # θ of two actions, and the distances of their averages
 
 
 def test_hidden_layers_between_if_asked_for():

@@ -261,28 +261,32 @@ def _dot_onnx(graph: Graph, step: Step, names: list[str]) -> str:
     return graph.add("MatMul", *names) if _is_plain(step) else graph.add("Einsum", *names, equation=_letters(step))
 
 
-def _row_indices(step: Step) -> None:
-    """Refuse what is not a choice of rows by number."""
+def _taken(step: Step) -> tuple[int, list[int]]:
+    """The axis along which parts are taken by number, and the order of the result's axes; other reads are refused."""
     numbers, table = step.params["dimension_numbers"], step.inputs[0].shape
+    axis, *others = numbers.start_index_map
+    if (
+        others or tuple(numbers.collapsed_slice_dims) != (axis,) or numbers.operand_batching_dims
+        or tuple(step.params["slice_sizes"]) != (*table[:axis], 1, *table[axis + 1 :])
+    ):  # fmt: skip
+        raise CannotExport("an indexed read other than along one axis")
     rows = len(step.inputs[1].shape) - 1
-    plain = (
-        tuple(numbers.collapsed_slice_dims) == (0,) and tuple(numbers.start_index_map) == (0,)
-        and not numbers.operand_batching_dims and tuple(step.params["slice_sizes"]) == (1, *table[1:])
-        and tuple(numbers.offset_dims) == tuple(range(rows, rows + len(table) - 1))
-    )  # fmt: skip
-    if not plain:
-        raise CannotExport("an indexed read other than of rows")
+    of_table = iter((*range(axis), *range(axis + rows, rows + len(table) - 1)))
+    of_rows = iter(range(axis, axis + rows))
+    axes = range(rows + len(table) - 1)
+    return axis, [next(of_table if each in numbers.offset_dims else of_rows) for each in axes]
 
 
 def _gather_numpy(step: Step, texts: list[str]) -> str:
-    _row_indices(step)
-    return f"{texts[0]}[{texts[1]}[..., 0]]"
+    axis, order = _taken(step)
+    taken = f"{texts[0]}[{':, ' * axis}{texts[1]}[..., 0]]"
+    return taken if order == sorted(order) else f"np.transpose({taken}, {order})"
 
 
 def _gather_onnx(graph: Graph, step: Step, names: list[str]) -> str:
-    _row_indices(step)
-    rows = graph.add("Squeeze", names[1], graph.numbers([-1]))
-    return graph.add("Gather", names[0], rows, axis=0)
+    axis, order = _taken(step)
+    taken = graph.add("Gather", names[0], graph.add("Squeeze", names[1], graph.numbers([-1])), axis=axis)
+    return taken if order == sorted(order) else graph.add("Transpose", taken, perm=order)
 
 
 # Convolutions
