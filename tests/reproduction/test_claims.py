@@ -11,7 +11,6 @@ from iqrl.reproduction.claims.evaluate import read_claims
 from iqrl.reproduction.claims.verdicts import by_measure, support
 from iqrl.statistics.intervals import Interval
 
-
 # Rules
 
 
