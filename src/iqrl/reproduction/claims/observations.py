@@ -141,6 +141,8 @@ def lower_column(study: MeasuredStudy, part: Part) -> Observation:
     texts, found = [], []
     for rival in part["others"]:
         shared = [cell for cell in cells if (*cell, rival) in means]
+        if not shared:  # not run yet
+            continue
         lower = sum(means[*cell, part["own"]] < means[*cell, rival] for cell in shared)
         found.append(YES if lower >= 0.9 * len(shared) else NOT_SHOWN)
         texts.append(f"than {rival} in {lower} of {len(shared)}")
