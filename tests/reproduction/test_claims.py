@@ -3,11 +3,14 @@
 from collections import Counter
 
 import numpy as np
+import polars as pl
 import pytest
 from recomputed import NUMBERS, RANGE, ROOT, curves_of, near, number, rows_between
 
-from iqrl.reproduction.claims.contrasts import Contrast, Effect, MeasuredCurves, contrast, select
+from iqrl.experiments.study.results import RunRecord, StudyResults
+from iqrl.reproduction.claims.contrasts import Contrast, Effect, MeasuredCurves, MeasuredStudy, contrast, select
 from iqrl.reproduction.claims.evaluate import read_claims
+from iqrl.reproduction.claims.observations import lower_column
 from iqrl.reproduction.claims.verdicts import by_measure, support
 from iqrl.statistics.intervals import Interval
 
@@ -62,6 +65,23 @@ def test_sides_are_matched_by_what_neither_fixes():
     assert (across.own, across.other, across.effects["auc"].share.value) == ("iq, N=1", "dqn, N=100", 0.0)
     assert contrast(runs, {"method": "srnn"}, {"method": "dqn"}, []) is None
     assert len(select(runs, {"buffer_size": [1, 100], "method": "iq"})) == 2
+
+
+def test_a_column_that_is_lower_is_counted_by_cells_and_by_seeds():
+    runs, values = [], {"iq": (1.0, 3.0), "dqn": (2.0, 4.0), "srnn": (0.0, 0.5)}
+    for method in values:
+        config = {"task": "CartPole-v0", "method": method, "buffer_size": 1, "seeds": 2}
+        runs.append(RunRecord(method, "mine", "", config, (), {}, {}))
+    rows = [
+        {"run": method, "seed": seed, "step": step, "return": 0.0, "interference": value if step == 1 else float("nan")}
+        for method, of_seeds in values.items()
+        for seed, value in enumerate(of_seeds)
+        for step in (1, 2)
+    ]
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(rows), runs, 0), [])
+    found = lower_column(study, {"column": "interference", "own": "iq", "others": ["dqn", "srnn", "tcnn"]})
+    assert found.found == ["yes", "not shown"], "nothing is said of what has not been run"
+    assert "than dqn in 1 of 1 (P 0.75), than srnn in 0 of 1 (P 0.00)." in found.text
 
 
 def test_every_claim_has_a_sentence_its_place_and_something_behind_it():
