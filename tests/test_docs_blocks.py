@@ -97,6 +97,7 @@ def check_command(arguments):
 
 def test_studies_of_pages_can_be_read(elsewhere):
     assert len(find_study("mine.toml").runs) == 18
+    assert len(find_study("search.toml").runs) == 2 * 11
 
 
 def test_scripts_and_packages_that_are_named_are_there(calls):

@@ -29,8 +29,8 @@ def test_the_list_has_the_size_of_every_study(run, monkeypatch):
     code, out, _ = run("study", "list")
     assert code == 0
     line = next(line for line in out.splitlines() if line.split()[:1] == ["table1"])
-    assert "60 × 5" in line
-    assert "210.0 M" in line
+    assert "180 × 10" in line
+    assert "1,260.0 M" in line
     assert "3,600.0 M" in next(line for line in out.splitlines() if line.split()[:1] == ["table2"])
 
 
@@ -39,7 +39,7 @@ def test_on_a_narrow_terminal_the_list_is_not_cut(run, monkeypatch):
     out = run("study", "list").out
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 60
-    assert "60 runs × 5 seeds, 210.0 M steps" in " ".join(out.split())
+    assert "180 runs × 10 seeds, 1,260.0 M steps" in " ".join(out.split())
 
 
 def test_the_list_takes_an_own_study(run):

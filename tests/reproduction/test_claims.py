@@ -1,21 +1,18 @@
 """The claims: rules by hand, and the numbers of the pages computed again without the library's statistics."""
 
-import json
-import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from recomputed import NUMBERS, RANGE, ROOT, curves_of, near, number, rows_between
 
-from iqrl.reproduction.claims.contrasts import Contrast, Effect, MeasuredCurves, contrast, select
+from iqrl.experiments.study.results import RunRecord, StudyResults
+from iqrl.reproduction.claims.contrasts import Contrast, Effect, MeasuredCurves, MeasuredStudy, contrast, select
 from iqrl.reproduction.claims.evaluate import read_claims
+from iqrl.reproduction.claims.observations import lower_column
 from iqrl.reproduction.claims.verdicts import by_measure, support
 from iqrl.statistics.intervals import Interval
-
-ROOT = Path(__file__).parents[2]
-
 
 # Rules
 
@@ -70,6 +67,23 @@ def test_sides_are_matched_by_what_neither_fixes():
     assert len(select(runs, {"buffer_size": [1, 100], "method": "iq"})) == 2
 
 
+def test_a_column_that_is_lower_is_counted_by_cells_and_by_seeds():
+    runs, values = [], {"iq": (1.0, 3.0), "dqn": (2.0, 4.0), "srnn": (0.0, 0.5)}
+    for method in values:
+        config = {"task": "CartPole-v0", "method": method, "buffer_size": 1, "seeds": 2}
+        runs.append(RunRecord(method, "mine", "", config, (), {}, {}))
+    rows = [
+        {"run": method, "seed": seed, "step": step, "return": 0.0, "interference": value if step == 1 else float("nan")}
+        for method, of_seeds in values.items()
+        for seed, value in enumerate(of_seeds)
+        for step in (1, 2)
+    ]
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(rows), runs, 0), [])
+    found = lower_column(study, {"column": "interference", "own": "iq", "others": ["dqn", "srnn", "tcnn"]})
+    assert found.found == ["yes", "not shown"], "nothing is said of what has not been run"
+    assert "than dqn in 1 of 1 (P 0.75), than srnn in 0 of 1 (P 0.00)." in found.text
+
+
 def test_every_claim_has_a_sentence_its_place_and_something_behind_it():
     claims = read_claims()
     assert len(claims) > 35
@@ -79,63 +93,12 @@ def test_every_claim_has_a_sentence_its_place_and_something_behind_it():
         assert not (claim.get("part") and claim.get("verdict")), "a measured claim has the verdict of its numbers"
 
 
-# The numbers of the pages again: NumPy, and nothing of the library
-
-RANGE = {
-    "CartPole-v0": 200 - 9, "CartPole-v1": 500 - 9, "Acrobot-v1": 500 - 80, "Pendulum-v0": 1600 - 130,
-    "MountainCar": 1000 - 100,
-}  # fmt: skip
-
-
-def curves_of(study):
-    """(variant, task, method, N) -> returns [seeds, periods], as the files have them."""
-    folder = ROOT / "results" / study
-    rows = pl.read_parquet(folder / "curves.parquet").sort("seed", "step")
-    runs = json.loads((folder / "manifest.json").read_text())
-    runs = runs if "runs" in runs else next(value for value in runs.values() if "runs" in value)
-    table = {}
-    for run in runs["runs"]:
-        name = (run["variant"], *[run["config"][key] for key in ("task", "method", "buffer_size")])
-        own = rows.filter((pl.col("run") == run["id"]) & (pl.col("variant") == run["variant"]))
-        seeds = own["seed"].n_unique()
-        table[name] = own["return"].cast(pl.Float64).to_numpy().reshape(seeds, -1)
-    return table
-
-
-def final_of(curves):
-    return np.nanmean(curves[:, -(curves.shape[1] // 10) :], axis=1)
-
-
-NUMBERS = {
-    "final": final_of,
-    "AUC": lambda curves: np.nanmean(curves, axis=1),
-    "deterioration": lambda curves: np.nanmax(curves, axis=1) - final_of(curves),
-}
-
-
-def rows_between(page, start, end):
-    """The rows of all tables from one text to another, each a dictionary by header."""
-    part = page[page.index(start) :]
-    part = part[: part.index(end, len(start))].replace("**", "").replace("\\", "")
-    for table in re.findall(r"(?:^\|.*\n?)+", part, re.M):
-        head, _, *rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()]
-        yield from (dict(zip(head, row, strict=True)) for row in rows)
-
-
-def number(text):
-    return float(re.match(r"[-+]?[\d.,]+", text)[0].replace(",", "").rstrip("%"))
-
-
-def near(shown, exact):
-    """Equal to the last digit that is shown."""
-    digits = len(re.match(r"[-+]?\d+\.?(\d*)", shown)[1])
-    return abs(number(shown) - exact) <= 0.5001 * 10**-digits
+# The numbers of the pages again
 
 
 def test_finals_areas_and_what_was_lost_on_the_page_of_results():
     page = (ROOT / "docs" / "results.md").read_text()
-    studies = [curves_of(name) for name in ("table1", "table1-same-rule", "table1-tuned")]
-    curves = {name: returns for study in studies for name, returns in study.items()}
+    curves = curves_of("table1", "table1-same-rule", "table1-tuned")
     compared = 0
     for row in rows_between(page, "<!-- results/table1 results/table1-same-rule", "### Which differences"):
         if "line" not in row:

@@ -187,6 +187,7 @@ def add_choose(actions: Any) -> None:
     parser.add_argument("--over", nargs="+", required=True, metavar="SETTING", help="the settings to choose")
     parser.add_argument("--by", default="auc", help="auc (default), final or highest, of the mean curve")
     parser.add_argument("--variant", default="tuned", help="name of the chosen runs (default: tuned)")
+    parser.add_argument("--seeds", type=whole, default=5, help="seeds of each chosen run (default: 5)")
     parser.add_argument("--out", type=file_path, required=True, help="the .toml file to write")
 
 
@@ -196,9 +197,12 @@ def choose_settings(options: argparse.Namespace) -> None:
 
     if options.out.exists():
         raise BadInput(f"{options.out} exists; choose another file.")
+    if options.seeds < 1:
+        raise BadInput(f"--seeds must be at least 1, got {options.seeds}.")
     results = load_results(options.directory)
     choices = choose(results, options.over, options.by)
-    write_text(options.out, make_study_file(results, choices, options.over, options.by, options.variant))
+    file = make_study_file(results, choices, options.over, options.by, options.variant, options.seeds)
+    write_text(options.out, file)
     for choice in choices:
         varied = ", ".join(f"{name} {choice.run.config[name]}" for name in choice.run.varied)
         print(f"{options.by} {choice.value:9.1f}  {varied}")

@@ -199,6 +199,15 @@ def test_the_report_says_where_the_formula_does_not_apply(report, monkeypatch):
     assert any("unknown" in line for line in lines)
 
 
+def test_of_a_task_outside_the_program_there_is_the_formula_alone():
+    run = resolve("gymnasium:CartPole-v1", "dqn", steps=2000, period=500, learning_starts=200, buffer_size=100, seeds=2)
+    numbers, lines = cost.cost_report(run)
+    assert numbers["flops_per_seed"] == {"formula": (4 * 1800 * 32 + 2000) * 768, "compiled": None, "ratio": None}
+    assert "178.5 MFLOPs" in lines[3]
+    assert lines[-1].startswith("  in the compiled program: unknown, the task is played outside it")
+    assert json.loads(json.dumps(numbers)) == numbers
+
+
 def test_units():
     assert [format_flops(n) for n in (1, 999, 1000, 1e6, 1e9, 13.962e15)] == [
         "1 FLOPs", "999 FLOPs", "1 kFLOPs", "1 MFLOPs", "1 GFLOPs", "13.96 PFLOPs",

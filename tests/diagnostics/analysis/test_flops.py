@@ -4,39 +4,39 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from iqrl.core.encoders import NATURE, Image
 from iqrl.core.networks import Network, Output
-from iqrl.diagnostics.analysis.flops import Image, convolution, convolution_output, dense, paper_flops, run_flops
+from iqrl.diagnostics.analysis.flops import convolutions, dense, paper_flops, run_flops
 from iqrl.envs.registry import make_task
+from iqrl.make_run import resolve
 from iqrl.methods.base import Method, q_learner
 from iqrl.methods.registry import METHODS
 
-NATURE_TRUNK = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-"""filters, kernel, stride (Mnih et al. 2015)"""
+FEATURES = 7 * 7 * 64
+"""that come out of the convolutions (Mnih et al. 2015)"""
 
 
 def trunk(channels):
-    """Operations of the convolutions, and how many features come out of them."""
-    image, total = Image(84, channels), 0
-    for layer in NATURE_TRUNK:
-        total, image = total + convolution(image, *layer), convolution_output(image, *layer)
-    return total, image.side**2 * image.channels
+    """Operations of the convolutions."""
+    return convolutions(Image(84, 84, channels), NATURE)
 
 
 def head(outputs):
     """Each head has a hidden layer of its own."""
-    return dense(trunk(4)[1], 512) + dense(512, outputs)
+    return dense(FEATURES, 512) + dense(512, outputs)
 
 
 def breakout_pflops(outputs, random_encoder, channels=12):
     """10 million steps, E and M rounded as the paper prints them: its totals come from the rounded ones."""
+    encoder = round(trunk(channels), -3)
     count = paper_flops(
         updates=2_500_000,
         batch=32,
         steps=10_000_000,
         heads=4,
-        encoder=round(trunk(channels)[0], -3),
+        encoder=encoder,
         head=round(head(outputs), -3),
-        random_encoder=random_encoder,
+        random_encoder=encoder if random_encoder else 0,
     )
     return round(count / 1e15, 3)
 
@@ -44,13 +44,16 @@ def breakout_pflops(outputs, random_encoder, channels=12):
 def test_layers_by_hand():
     assert dense(4, 64) == 512
     # 2 × 2 places, each a product of 3 · 3 · 5 inputs with 7 filters.
-    assert convolution_output(Image(5, 5), 7, 3, 2) == Image(2, 7)
-    assert convolution(Image(5, 5), 7, 3, 2) == 2 * 4 * 45 * 7
+    assert convolutions(Image(5, 5, 5), ((3, 2, 7),)) == 2 * 4 * 45 * 7
+    # Then 1 × 1 place of 2 · 2 · 7 inputs; two frames have twice the channels; zeros around make 3 × 3 places.
+    assert convolutions(Image(5, 5, 5), ((3, 2, 7), (2, 1, 6))) == 2 * 4 * 45 * 7 + 2 * 28 * 6
+    assert convolutions(Image(5, 5, 5, stack=2), ((3, 2, 7),)) == 2 * 4 * 90 * 7
+    assert convolutions(Image(5, 5, 5), ((3, 2, 7),), "same") == 2 * 9 * 45 * 7
 
 
 def test_the_papers_encoder_and_heads():
-    assert trunk(12) == (28_581_888, 3136)  # E = 28.582 MFLOPs: four frames of three colours each
-    assert trunk(4) == (15_474_688, 3136)  # what four grey frames take
+    assert trunk(12) == 28_581_888  # E = 28.582 MFLOPs: four frames of three colours each
+    assert trunk(4) == 15_474_688  # what four grey frames take
     assert head(4) == 3_215_360  # M of DQN, Breakout's 4 actions
     assert head(4 * 51) == 3_420_160  # M of Rainbow, 51 atoms for each
 
@@ -79,6 +82,36 @@ def test_the_papers_table(outputs, random_encoder, pflops, with_four_channels):
 def test_a_run_by_hand(small_run, settings, updates_times_batch, one_pass):
     run = small_run(**settings)
     assert run_flops(run, make_task(run)) == (4 * updates_times_batch + 2000) * one_pass
+
+
+BREAKOUT = 2 * 8 * 8 * 9 * 4 * 16
+"""of MinAtar: 8 × 8 places of 3 · 3 · 4 inputs, 16 filters"""
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "encoder", "head", "heads", "random"),
+    [
+        ("dqn", {}, BREAKOUT, 2 * (1024 * 128 + 128 * 3), 1, 0),
+        ("dqn", {"hidden": (128, 64), "own_layers": 0}, BREAKOUT + 2 * (1024 * 128 + 128 * 64), 2 * 64 * 3, 1, 0),
+        ("iq-te", {}, BREAKOUT, 2 * (1024 * 128 + 128 * 3), 4, 0),
+        ("iq-re", {}, BREAKOUT, 2 * (1024 * 128 + 128 * 3), 4, BREAKOUT),
+        ("rainbow-iq-re", {}, BREAKOUT, 2 * (1024 * 128 + 128 * 3 * 51), 4, BREAKOUT),
+    ],
+)
+def test_a_run_on_images_by_hand(method, settings, encoder, head, heads, random):
+    run = resolve("MinAtar/Breakout-v1", method, steps=9000, period=1000, **settings)
+    updates = (9000 - 5000) // 4
+    found = run_flops(run, make_task(run))
+    assert found == (4 * updates * 32 + 9000) * (encoder + heads * head) + 9000 * random
+
+
+def test_convolutions_of_ones_own_have_no_formula():
+    class Net:
+        init = staticmethod(lambda key, obs: jax.random.normal(key, (obs.size, 3)))
+        apply = staticmethod(lambda params, obs: obs.reshape(-1) @ params)
+
+    run = resolve("MinAtar/Breakout-v1", "dqn", network=Net)
+    assert run_flops(run, make_task(run)) is None
 
 
 def test_a_network_of_another_form_has_no_formula(small_run, monkeypatch):

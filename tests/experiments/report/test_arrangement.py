@@ -130,6 +130,11 @@ def test_runs_that_differ_in_their_seed_are_one():
     assert [row.cells[1].text for row in table.sections[0].rows] == ["2.50", "4.50"]
 
 
+def test_a_run_whose_other_seeds_are_missing_has_no_seed_in_its_name():
+    (joined,) = gather_studies([made("table1", [record(varied=("method", "seed"), method="dqn", seed=0)])])
+    assert [placed.label for placed in arrange(joined)] == ["dqn"]
+
+
 def test_labels_name_what_differs():
     runs = [resolve("CartPole-v0", "iq", buffer_size=n) for n in (1, 100)] + [resolve("CartPole-v0", "dqn")]
     assert distinct_labels(runs) == ["iq N=1", "iq N=100", "dqn N=100"]

@@ -88,3 +88,15 @@ def test_the_interval_of_the_mean_by_hand():
     deviation = np.std(wide, ddof=1)
     assert high[0] - 3.0 == pytest.approx(2.201 * deviation / np.sqrt(12), rel=1e-3)
     assert 3.0 - low[0] == pytest.approx(high[0] - 3.0)
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf"])
+def test_what_is_drawn_twice_is_the_same_file(tmp_path, monkeypatch, form):
+    files = []
+    for day in ("0", "86400"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", day)  # what matplotlib takes for now
+        path = tmp_path / f"{day}.{form}"
+        with curves.drawing(path, 2, 2) as figure:
+            figure.subplots().plot([0, 1], clip_on=True)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]

@@ -153,7 +153,7 @@ def test_the_best_of_each_method_is_chosen():
 
 def test_what_was_chosen_is_a_study_on_other_seeds(tmp_path):
     found = results(keep=lambda planned: not planned.variant)
-    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned", 5)
     (tmp_path / "tuned.toml").write_text(text)
     tuned = find_study(str(tmp_path / "tuned.toml"))
     assert {(run.method, run.learning_rate) for run in tuned.runs.values()} == {("dqn", 0.2), ("iq", 0.1)}
@@ -165,7 +165,7 @@ def test_what_was_chosen_is_a_study_on_other_seeds(tmp_path):
 
 def test_what_was_chosen_of_a_variant_keeps_its_name():
     found = results()
-    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned", 5)
     assert [line for line in text.splitlines() if line.startswith("variant")] == [
         'variant = "tuned"',
         'variant = "tuned"',
@@ -176,8 +176,27 @@ def test_what_was_chosen_of_a_variant_keeps_its_name():
 def test_seeds_far_from_the_usual_leave_those_free():
     far = CONTENT | {"settings": CONTENT.get("settings", {}) | {"seed": 1000}}
     found = results(far, keep=lambda planned: not planned.variant)
-    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned")
+    text = make_study_file(found, choose(found, ["learning_rate"]), ["learning_rate"], "auc", "tuned", 5)
     assert "seed = " not in text
+
+
+def test_of_a_search_the_best_draw_of_each_method_is_chosen(tmp_path):
+    """Each in a block of its own, with a setting of its own, beside the preset."""
+    block = {"task": "CartPole-v0", "buffer_size": 1}
+    draws = {"draws": 2, "learning_rate": [0.1, 0.2]}
+    content = CONTENT | {"runs": [
+        block | {"method": ["dqn", "iq"], "learning_rate": 0.1},
+        block | {"method": "dqn", "search": draws | {"dueling": [True]}},
+        block | {"method": "iq", "search": draws | {"contexts": [2]}},
+    ]}  # fmt: skip
+    over = ["learning_rate", "dueling", "contexts"]
+    chosen = choose(results(content), over, "final")
+    named = {run.config["method"]: (run.config["learning_rate"], run.config.get("contexts")) for run, _ in chosen}
+    assert named == {"dqn": (0.2, None), "iq": (0.1, 3)}, "of equal values the first, which is the preset's"
+    (tmp_path / "best.toml").write_text(make_study_file(results(content), chosen, over, "final", "tuned", 10))
+    best = {run.method: run for run in find_study(str(tmp_path / "best.toml")).runs.values()}
+    assert (best["dqn"].dueling, best["dqn"].learning_rate, best["dqn"].seeds) == (True, 0.2, 10)
+    assert best["iq"].contexts == 3
 
 
 def test_only_what_varies_can_be_chosen():

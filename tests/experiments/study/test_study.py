@@ -3,6 +3,7 @@
 import contextlib
 import sys
 
+import numpy as np
 import pytest
 
 from iqrl.envs.atari import actions_of
@@ -98,8 +99,8 @@ def test_the_catalogue_can_be_planned():
 
 def test_table_1_is_the_papers():
     runs = list(find_study("table1").runs.values())
-    assert len(runs) == 4 * 3 * 5
-    assert sum(run.steps * run.seeds for run in runs) == 210_000_000
+    assert len(runs) == 4 * 3 * 5 * 3
+    assert sum(run.steps * run.seeds for run in runs) == 30 * 42_000_000
 
 
 @pytest.mark.parametrize(
@@ -158,3 +159,67 @@ def test_unknown_names_get_the_nearest():
         find_study("tabel1")
     with pytest.raises(BadInput, match=r"cannot read none\.toml"):
         find_study("none.toml")
+
+
+SEARCH = {
+    "draws": 4, "double_q": [False, True], "learning_rate": {"low": 1e-4, "high": 1e-2, "log": True},
+}  # fmt: skip
+
+
+def searching(**search):
+    block = {"task": ["CartPole-v0", "Acrobot-v1"], "method": "dqn", "buffer_size": 1}
+    return Study(
+        "mine", GRID | {"runs": [block | {"search": SEARCH | search}, block | {"method": "iq", "search": SEARCH}]}
+    )
+
+
+def test_a_search_tries_every_cell_and_method_with_the_same_draws():
+    planned = searching().planned
+    drawn = lambda task, method: [
+        (one.run.double_q, one.run.learning_rate) for one in planned if (one.run.task, one.run.method) == (task, method)
+    ]
+    first = drawn("CartPole-v0", "dqn")
+    assert len(set(first)) == 4
+    powers = sorted(np.log10(rate) for _, rate in first)
+    assert [int(2 * (power + 4)) for power in powers] == [0, 1, 2, 3], "one from each quarter of the range"
+    assert sorted(double for double, _ in first) == [False, False, True, True]
+    assert drawn("Acrobot-v1", "dqn") == drawn("CartPole-v0", "iq") == first
+    assert {one.varied for one in planned} == {("task", "double_q", "learning_rate")}
+    assert "search" not in planned[0].given
+    assert planned[0].given["learning_rate"] == first[0][1], "a manifest says what was drawn"
+
+
+def test_a_search_of_another_seed_draws_other_values():
+    rates = lambda study: [one.run.learning_rate for one in study.planned[:4]]
+    assert rates(searching()) == rates(searching()) != rates(searching(draw_seed=1))
+    assert rates(searching(learning_rate={"low": 1e-4, "high": 1e-2})) != rates(searching())
+
+
+def test_a_setting_given_later_is_searched_no_more():
+    one = searching().with_settings({"learning_rate": 1e-3})
+    assert {run.learning_rate for run in one.runs.values()} == {1e-3}
+    assert {run.double_q for run in one.runs.values()} == {False, True}
+    none = one.with_settings({"double_q": True})
+    assert len(none.planned) == 4
+    assert all("search" not in block for block in none.content["runs"])
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        ("3", "search must be a table"),
+        ("{ draws = 3 }", "search must be a table with draws and a setting"),
+        ("{ double_q = [false, true] }", "draws of a search must be a whole number from 1 on"),
+        ("{ draws = 3, draw_seed = -1, double_q = [true] }", "draw_seed of a search must be a whole number from 0 on"),
+        ("{ draws = 3, double_q = [] }", "double_q is searched in []; it must be a list of values, or a range"),
+        ("{ draws = 3, gamma = { low = 0, high = 1, log = true } }", "gamma is searched in"),
+        ("{ draws = 3, gamma = { low = 1 } }", "gamma is searched in"),
+        ("{ draws = 3, gama = [1, 2] }", "did you mean gamma?"),
+        ("{ draws = 3, buffer_size = [1, 2] }", "buffer_size is searched and given"),
+    ],
+)
+def test_a_search_that_is_wrong_is_refused_in_a_sentence(tmp_path, search, words):
+    text = f"[[runs]]\ntask = 'CartPole-v0'\nmethod = 'dqn'\nbuffer_size = 1\nsearch = {search}"
+    with pytest.raises(BadInput, match=r"mine\.toml") as error:
+        find_study(written(tmp_path, text))
+    assert words in str(error.value)

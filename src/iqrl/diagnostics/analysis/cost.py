@@ -23,7 +23,6 @@ from iqrl.core.agent import QLearner, as_q_learner
 from iqrl.core.networks import Output
 from iqrl.diagnostics.analysis.flops import count_pieces, run_flops
 from iqrl.diagnostics.interference.meter import NOTHING_MEASURED
-from iqrl.errors import BadInput
 from iqrl.settings import Run
 from iqrl.training.compilation import COMPILER_OPTIONS, compile_together
 from iqrl.training.compiled import Driver, Loop, Uniforms
@@ -161,13 +160,19 @@ def _warm_up(driver: Driver, init: Callable, advance: Callable, store: Callable)
 
 
 def measure_cost(run: Run) -> dict[str, Any]:
-    """Numbers as `iqrl cost --json` prints them; `formula` and `ratio` are None where the formula does not apply."""
+    """Numbers as `iqrl cost --json` prints them; `formula` and `ratio` are None where the formula does not apply.
+
+    Of a task that is played outside the compiled program there is the formula alone.
+    """
     driver = driver_of(run)
+    formula = run_flops(run, driver.task)
     if driver.task.external:
-        raise BadInput(
-            f"{run.task} is played outside the compiled program, and only that program's cost can be measured."
-        )
-    formula, pieces = run_flops(run, driver.task), count_pieces(driver)
+        return {
+            "flops_per_seed": {"formula": formula, "compiled": None, "ratio": None},
+            "flops_all_seeds": {"formula": formula and formula * run.seeds, "compiled": None},
+            "pieces_per_seed": {}, "microseconds_per_step": {"total": None}, "shares": {},
+        }  # fmt: skip
+    pieces = count_pieces(driver)
     compiled = sum(piece.total for piece in pieces.values())
     # The formula does not include measuring.
     unmeasured = sum(piece.total for name, piece in pieces.items() if name != "measuring")
@@ -187,7 +192,8 @@ def cost_report(of: RunStore | Run) -> tuple[dict[str, Any], list[str]]:
     run = of.run if isinstance(of, RunStore) else of
     cost = measure_cost(run)
     named = {"task": run.task, "method": run.method, "buffer_size": run.buffer_size, "seeds": run.seeds}
-    return named | {"steps": run.steps} | cost, [describe(run), "", *_write_flops(cost), "", *_write_time(cost)]
+    lines = [describe(run), "", *_write_flops(cost)]
+    return named | {"steps": run.steps} | cost, [*lines, "", *_write_time(cost)] if cost["shares"] else lines
 
 
 def _write_flops(cost: dict[str, Any]) -> list[str]:
@@ -198,6 +204,8 @@ def _write_flops(cost: dict[str, Any]) -> list[str]:
         lines.append("  by the paper's formula: unknown, the network is not a trunk and heads")
     else:
         lines.append(row("  by the paper's formula", format_flops(one["formula"]), format_flops(all_seeds["formula"])))
+    if one["compiled"] is None:
+        return [*lines, "  in the compiled program: unknown, the task is played outside it, and is not timed either"]
     lines.append(row("  in the compiled program", format_flops(one["compiled"]), format_flops(all_seeds["compiled"])))
     if one["ratio"] is not None:
         what = "  the same, not measuring" if "measuring" in cost["pieces_per_seed"] else "  compiled"

@@ -19,6 +19,9 @@ import jax
 
 from iqrl.core import randomness
 from iqrl.core.agent import QLearner, as_q_learner
+from iqrl.core.contexts.base import EncodedState
+from iqrl.core.encoders import Image, Padding, maps
+from iqrl.core.encoders import Layers as ConvolutionLayers
 from iqrl.diagnostics.interference.meter import RunMeter
 from iqrl.diagnostics.interference.td_errors import td_errors
 from iqrl.envs.base import Task
@@ -35,85 +38,81 @@ from iqrl.training.timetable import timetable_of
 # The paper's formula
 
 
-class Image(NamedTuple):
-    """The shape of a square image, or of a convolution's output."""
-
-    side: int
-    channels: int
-
-
 def dense(inputs: int, outputs: int) -> int:
     """Operations of one state's pass through a fully connected layer."""
     return 2 * inputs * outputs
 
 
-def convolution(image: Image, filters: int, kernel: int, stride: int) -> int:
-    """Operations of one image's pass through a convolution without padding."""
-    places = convolution_output(image, filters, kernel, stride).side ** 2
-    return places * dense(image.channels * kernel**2, filters)
-
-
-def convolution_output(image: Image, filters: int, kernel: int, stride: int) -> Image:
-    """The output of a convolution without padding."""
-    return Image(side=(image.side - kernel) // stride + 1, channels=filters)
+def convolutions(image: Image, layers: ConvolutionLayers, padding: Padding = "valid") -> int:
+    """Operations of one image's pass through convolutions."""
+    inputs = [image.channels * image.stack, *(filters for _, _, filters in layers)]
+    sizes = zip(maps(image, layers, padding), layers, inputs, strict=False)
+    return sum(
+        height * width * dense(channels * kernel**2, filters)
+        for (height, width, filters), (kernel, _, _), channels in sizes
+    )
 
 
 def paper_flops(
-    *, updates: int, batch: int, steps: int, heads: int, encoder: int, head: int, random_encoder: bool = False
+    *, updates: int, batch: int, steps: int, heads: int, encoder: int, head: int, random_encoder: int = 0
 ) -> int:
-    """2bI(E + kM) + 2bI(E + kM) + T(E + kM) + TE: forward, backward, acting, and a random encoder where there is one.
+    """2bI(E + kM) + 2bI(E + kM) + T(E + kM) + TR: forward, backward, acting, and a random encoder where there is one.
 
     I updates with batches of b, T steps, k heads; E and M are the operations of one state's pass through the
-    encoder and through one head.
+    encoder and through one head, R those of the random encoder, which in the paper is as large as the network's own.
     """
     one_pass = encoder + heads * head
     forward = backward = 2 * batch * updates * one_pass
-    return forward + backward + steps * one_pass + (steps * encoder if random_encoder else 0)
+    return forward + backward + steps * (one_pass + random_encoder)
 
 
 def run_flops(run: Run, task: Task) -> int | None:
     """The formula for one seed of a run; None for a network that is not a trunk and heads.
 
     The batch is the one that is computed, one transition where the buffer holds one. A layer counts as dense even
-    where most of its inputs are zeros, as in a tile code. A network of the user's own may have layers of any kind;
-    the shapes of its parameters do not show what a pass through them takes.
+    where most of its inputs are zeros, as in a tile code. Of a random encoder the convolutions count, as in the paper,
+    and not the small layer after them. A network of the user's own may have layers of any kind; the shapes of its
+    parameters do not show what a pass through them takes.
     """
     agent = build_agent(run, task)
-    layers = _find_layers(agent)
+    layers = None if run.network else _find_layers(agent)
     if layers is None:
         return None
+    seen = convolutions(task.image, task.layers, run.padding) if task.image else 0
+    contexts = jax.eval_shape(agent.contexts.init, jax.random.key(0))
     return paper_flops(
         updates=timetable_of(run, agent.syncs).count_updates(run.steps),
         batch=_find_batch_size(agent),
         steps=run.steps,
         heads=layers.heads,
-        encoder=sum(dense(inputs, outputs) for inputs, outputs in layers.trunk),
-        head=dense(layers.features, layers.outputs),
+        encoder=seen + sum(dense(inputs, outputs) for inputs, outputs in layers.trunk),
+        head=sum(dense(inputs, outputs) for inputs, outputs in layers.head),
+        random_encoder=seen if isinstance(contexts, EncodedState) and contexts.encoder else 0,
     )
 
 
 class Layers(NamedTuple):
-    """Sizes of a network that is a trunk and heads."""
+    """The fully connected layers of a network that is a trunk and heads."""
 
     trunk: list[tuple[int, int]]
     """[inputs, outputs] of each layer"""
+    head: list[tuple[int, int]]
+    """the same of one head: the layers that it has for itself, and the last one"""
     heads: int
-    outputs: int
-    features: int
 
 
 def _find_layers(agent: QLearner) -> Layers | None:
     params = jax.eval_shape(agent.network.init, jax.random.key(0))
     try:
-        if "encoder" in params or "own" in params:
-            return None
         trunk = [layer["w"].shape for layer in params["trunk"]]
-        heads, outputs, features = params["heads"]["w"].shape
+        # Of all heads side by side: heads, outputs, inputs.
+        (heads, *_), *_ = of_heads = [layer["w"].shape for layer in (*params.get("own", ()), params["heads"])]
+        head = [(inputs, outputs) for _, outputs, inputs in of_heads]
     except (KeyError, TypeError, IndexError, AttributeError, ValueError):
         return None
     if any(len(shape) != 2 for shape in trunk):
         return None
-    return Layers(trunk=trunk, heads=heads, outputs=outputs, features=features)
+    return Layers(trunk=trunk, head=head, heads=heads)
 
 
 def _find_batch_size(agent: QLearner) -> int:

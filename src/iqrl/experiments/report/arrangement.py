@@ -224,7 +224,7 @@ def pool_seeds(study: StudyResults) -> StudyResults:
     """
     first: dict[str, RunRecord] = {}
     pooled = {run.id: first.setdefault(_identity_without_seeds(run), run).id for run in study.runs}
-    if len(first) == len(study.runs):
+    if len(first) == len(study.runs) and not any({*SEED_SETTINGS} & {*run.varied} for run in study.runs):
         return study
     seeds = {id: sum(run.config["seeds"] for run in study.runs if pooled[run.id] == id) for id in set(pooled.values())}
     curves = study.curves.with_columns(pl.col("run").replace(pooled)).sort("run", "seed", "step")

@@ -31,10 +31,12 @@ def choose(results: StudyResults, over: Sequence[str], by: str = "auc") -> list[
     for name in over:
         if name not in varied:
             raise unknown("varied setting", name, varied)
+    # Blocks may be of one task or method each, and a method may have settings that others do not have.
+    apart = sorted({"task", "method", "buffer_size", *varied} - {*over})
     values = {id[0]: measure_curves(table, by) for id, table in results.curves.group_by("run")}
     best: dict[tuple[str, ...], Choice] = {}
     for run in results.runs:
-        cell = (run.variant, *(str(run.config[name]) for name in varied if name not in over))
+        cell = (run.variant, *(str(run.config.get(name)) for name in apart))
         if cell not in best or values[run.id] > best[cell].value:
             best[cell] = Choice(run=run, value=values[run.id])
     return list(best.values())
@@ -47,29 +49,28 @@ def measure_curves(curves: pl.DataFrame, by: str) -> float:
     return -np.inf if value is None else value
 
 
-SEEDS = 5
 NOT_KEPT = ("seed", "seeds", "steps", "period", "variant")
 """a choice may be made on shorter runs, and is reported on other seeds"""
 
 
 def make_study_file(
-    results: StudyResults, choices: Sequence[Choice], over: Sequence[str], by: str, variant: str
+    results: StudyResults, choices: Sequence[Choice], over: Sequence[str], by: str, variant: str, seeds: int
 ) -> str:
     """The text of a study file: the same cells with the chosen values, on other seeds, in full length."""
     spans = sorted({(choice.run.config["seed"], choice.run.config["seeds"]) for choice in choices})
-    seeds = ", ".join(f"{seed} to {seed + count - 1}" for seed, count in spans)
+    tried = ", ".join(f"{seed} to {seed + count - 1}" for seed, count in spans)
     lines = [
-        f"# Chosen from the study {results.name} by the {by} of the mean curve, on seeds {seeds}.",
+        f"# Chosen from the study {results.name} by the {by} of the mean curve, on seeds {tried}.",
         f"title = {toml(f'{results.title}: the best')}",
         *([f"beside = {toml(results.content['beside'])}"] if "beside" in results.content else []),
         "",
         "[settings]",
-        f"seeds = {SEEDS}",
-        *_other_seeds(spans),
+        f"seeds = {seeds}",
+        *_other_seeds(spans, seeds),
     ]
     for run, value in choices:
         kept = {name: setting for name, setting in run.given.items() if name not in NOT_KEPT}
-        kept |= {name: run.config[name] for name in over}
+        kept |= {name: run.config[name] for name in over if name in run.config}
         lines += ["", "[[runs]]", f"# {by} {value:.1f}", f"variant = {toml(_join_names(variant, run.variant))}"]
         lines += [f"{name} = {toml(setting)}" for name, setting in kept.items()]
     return "\n".join(lines) + "\n"
@@ -79,9 +80,9 @@ def _join_names(*variants: str) -> str:
     return ", ".join(filter(None, variants))
 
 
-def _other_seeds(spans: Sequence[tuple[int, int]]) -> list[str]:
+def _other_seeds(spans: Sequence[tuple[int, int]], seeds: int) -> list[str]:
     """A first seed, where the choice was made on the usual ones."""
-    if all(seed >= SEEDS for seed, _ in spans):
+    if all(seed >= seeds for seed, _ in spans):
         return []
     return [f"seed = {max(seed + count for seed, count in spans)}"]
 

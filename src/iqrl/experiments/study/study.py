@@ -21,6 +21,11 @@ variant = "one target rule"
 task = "CartPole-v0"
 method = "dqn"
 double_q = false
+
+[[runs]]                                  # a random search: so many draws for every cell of its grid
+task = "CartPole-v0"
+method = "dqn"
+search = { draws = 11, learning_rate = { low = 1e-4, high = 1e-2, log = true }, double_q = [false, true] }
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ from typing import Any
 
 from iqrl.errors import BadInput, PackagesMissing, shown, unknown
 from iqrl.experiments.study.analyses import ANALYSES
+from iqrl.experiments.study.random_search import check_search, draw_settings, searched_settings
 from iqrl.files import read_text
 from iqrl.make_run import check_names, groups_for, read_run, resolve_names
 from iqrl.plugins import Untrusted, is_plugin, module_form
@@ -49,6 +55,8 @@ from iqrl.settings import Run, settings_of, types_of
 KEYS = ("title", "about", "charts", "analyses", "beside", "reference", "margin", "settings", "runs")
 MARGIN = 0.02
 """of a task's range, where a study names none"""
+SEARCH = "search"
+"""the key of a block of runs that says what is drawn"""
 MOST_RUNS = 100_000
 """of one grid"""
 
@@ -142,28 +150,35 @@ class Study:
             return self
         if not self.plugins:
             check_names(settings)
-        runs = [
-            {name: value for name, value in block.items() if name not in settings} for block in self.content["runs"]
-        ]
-        settings = dict(self.content.get("settings", {})) | dict(settings)
+        runs = [_without(block, settings) for block in self.content["runs"]]
+        settings = _without(self.content.get("settings", {}), settings) | dict(settings)
         return Study(self.name, {**self.content, "settings": settings, "runs": runs})
+
+
+def _without(block: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The block, but it neither gives these settings nor searches them."""
+    kept = {name: value for name, value in block.items() if name not in names}
+    search = {name: value for name, value in kept.pop(SEARCH, {}).items() if name not in names}
+    return kept | ({SEARCH: search} if searched_settings(search) else {})
 
 
 def _plan_block(study: str, shared: Mapping[str, Any], block: Mapping[str, Any]) -> Iterator[PlannedRun]:
     variant = block.get("variant", "")
     settings = {**shared, **block}
     settings.pop("variant", None)
+    search = settings.pop(SEARCH, {})
     plugins = [groups_for(**{key: name}) for key in ("task", "method") for name in _named([settings], key)]
     hints = types_of(dict.fromkeys(itertools.chain(groups_for(), *plugins)))
     axes = {name: value for name, value in settings.items() if is_axis(value, hints.get(name))}
-    if (count := math.prod(map(len, axes.values()))) > MOST_RUNS:
+    if (count := math.prod(map(len, axes.values())) * search.get("draws", 1)) > MOST_RUNS:
         raise BadInput(f"study {study} has a grid of {count:,} runs; it may have {MOST_RUNS:,}.")
-    for values in itertools.product(*axes.values()):
-        chosen = settings | dict(zip(axes, values, strict=True))
-        place = ", ".join(f"{name} {_plain(value)}" for name, value in zip(axes, values, strict=True))
+    for values, drawn in itertools.product(itertools.product(*axes.values()), draw_settings(search)):
+        varied = dict(zip(axes, values, strict=True)) | drawn
+        chosen = settings | varied
+        place = ", ".join(f"{name} {_plain(value)}" for name, value in varied.items())
         try:
             run = _resolve_run(dict(chosen))
-            yield PlannedRun(variant=variant, run=run, varied=tuple(axes), given=chosen)
+            yield PlannedRun(variant=variant, run=run, varied=tuple(varied), given=chosen)
         except (PackagesMissing, Untrusted):
             raise
         except BadInput as error:
@@ -273,7 +288,9 @@ def check_content(content: Mapping[str, Any]) -> None:
     # A task or method of the user's own may have settings of its own. They are checked when it is loaded.
     plugin = any(":" in name for key in ("task", "method") for name in _named(blocks, key))
     for block in blocks:
-        for name in block:
+        if SEARCH in block:
+            check_search(block[SEARCH], {**content.get("settings", {}), **block})
+        for name in (*block, *searched_settings(block.get(SEARCH, {}))):
             if name not in names and not plugin:
                 raise unknown("setting", name, names)
         if not isinstance(block.get("variant", ""), str):
@@ -292,4 +309,4 @@ def _named(blocks: Iterable[Mapping[str, Any]], key: str) -> set[str]:
 
 def _block_keys() -> list[str]:
     """What a table [settings] or [[runs]] may set."""
-    return [*settings_of(groups_for()), "task", "method", "preset", "variant"]
+    return [*settings_of(groups_for()), "task", "method", "preset", "variant", SEARCH]

@@ -26,12 +26,16 @@ hand, with its reason. A place is a section of the paper and a paragraph in it.
 of a run. *AUC*: the mean of the whole curve. *Deterioration*: the best point of a seed's curve minus its final; less \
 is better. *Early*: the first 1/{EARLY_SHARE} of a run. The paper says "stability" without a number on classic \
 control; here it is deterioration. Runs have the preset `paper`; [differences.md](differences.md) says what the paper \
-left open.
+left open. Where it did, the preset has what came nearest to the printed highest returns, mostly IQ's, on other seeds \
+([results.md](results.md#what-the-preset-paper-rests-on)). So highest returns like the printed ones are in part made.
 
 **Numbers.** *Difference*: first side minus second, in percent of the task's range of returns, averaged over tasks and \
 buffers, with its 95% bootstrap interval over seeds. *P*: how likely a run of the first side is the better one. *p*: \
 two-sided permutation test of the seeds within tasks and buffers. It tests P, and for the highest point the \
-difference. It is corrected (Holm) for all {{tests}} tests of this page. *Seeds*: the fewest of a cell. \
+difference. It is corrected (Holm) for all {{tests}} tests of this page, \
+which is severe. Many p are equal, because they are the smallest that the random splits can give. Seeds are drawn at \
+random and tasks are not: all numbers are about these tasks. *Seeds*: the fewest of a cell that \
+have been run; a command runs all that its study plans. \
 *Never learned*, *collapsed*: seeds of all cells, of the first side and of the second.
 
 **Verdicts.**
@@ -159,12 +163,7 @@ def _effect_cells(effect: Effect) -> list[Cell]:
 
 
 def _source(claim: MeasuredClaim) -> str:
-    command = claim.entry.get("command", "").replace("{seeds}", str(_most_seeds(claim)))
+    command = claim.entry.get("command", "")
     studies = sorted({part["study"] for part in claim.entry.get("part", ())})
     where = f" Study: {listing([f'`results/{name}`' for name in studies])}." if studies else ""
     return f"Command: `{command}`.{where}" if command else where.strip()
-
-
-def _most_seeds(claim: MeasuredClaim) -> int:
-    """Of the runs that are there; ten where a study has not been run."""
-    return max((seeds for part in claim.parts for one in part.contrasts for seeds in one.seeds), default=10)

@@ -54,6 +54,8 @@ from iqrl.statistics.curves import mean_curve, steps_and_values
 # What every figure is drawn with
 
 FORMATS = (".png", ".svg", ".pdf")
+DATE_OF = {"svg": "Date", "pdf": "CreationDate"}
+"""what a format calls the date of drawing, which would make every file another one"""
 
 
 @contextmanager
@@ -63,7 +65,8 @@ def drawing(path: str | Path, width: float, height: float, also: Sequence[Path] 
     for path in paths:
         if path.suffix.lower() not in FORMATS:
             raise BadInput(f"cannot draw {path.name}; end the name in {', '.join(FORMATS)}.")
-    with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 11}):
+    # The salt: what is drawn twice is the same file.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "iqrl", "font.size": 11}):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
         for path in paths:
@@ -71,8 +74,8 @@ def drawing(path: str | Path, width: float, height: float, also: Sequence[Path] 
 
 
 def _save(figure: Figure, path: Path) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150)
+    buffer, form = io.BytesIO(), path.suffix.lower()[1:]
+    figure.savefig(buffer, format=form, dpi=150, metadata={DATE_OF[form]: None} if form in DATE_OF else None)
     with writing(path):
         write_whole(path, buffer.getvalue())
 
@@ -217,15 +220,20 @@ SHADES = (0.0, 0.45, -0.5, 0.25)
 """of a method's colour, for each dash"""
 
 
-def draw_study(study: StudyResults, directory: str | Path, comparisons: Sequence[Comparison] = ()) -> list[Path]:
-    """A figure per metric of the study, each as PDF and as SVG; their paths. `comparisons` have profiles to draw."""
+def draw_study(
+    study: StudyResults,
+    directory: str | Path,
+    comparisons: Sequence[Comparison] = (),
+    formats: Sequence[str] = STUDY_FORMATS,
+) -> list[Path]:
+    """A figure per metric of the study in each format; their paths. `comparisons` have profiles to draw."""
     charts = [*charts_of(study), *profile_charts(comparisons)]
     colours = {name: COLOURS[number] for name, number in shared_colours([line_names(charts)]).items()}
     paths = []
     for metric, members in itertools.groupby(charts, key=lambda chart: chart.metric):
         for variant, drawn in _split_if_crowded(study, list(members)):
             name = file_name("-".join(filter(None, [study.name, metric, variant])))
-            files = [Path(directory) / f"{name}{ending}" for ending in STUDY_FORMATS]
+            files = [Path(directory) / f"{name}{ending}" for ending in formats]
             _draw_charts(study, drawn, colours, files)
             paths += files
     return paths

@@ -1,0 +1,123 @@
+"""The numbers of docs/no-memory.md, computed again without the library's statistics."""
+
+import re
+
+import numpy as np
+import pytest
+from recomputed import NUMBERS, RANGE, ROOT, curves_of, final_of, near, number, rows_between, runs_of
+
+PAGE = (ROOT / "docs" / "no-memory.md").read_text()
+METHODS = {
+    "Stream Q": "stream-q", "Stream C51": "stream-c51", "IQ": "iq", "DSOM": "dsom", "MeDQN(U)": "medqn-u",
+    "MeDQN(R)": "medqn-r", "DQN": "dqn", "IQ-RE": "iq-re", "local-q": "local-q",
+}  # fmt: skip
+LOWEST = {task: -span for task, span in RANGE.items()} | {"CartPole-v0": 9, "CartPole-v1": 9}
+LOWEST |= {"Acrobot-v1": -500, "Pendulum-v0": -1600, "MountainCar-v0": -200, "MountainCar": -1000}
+MARGIN = 2.0
+"""percent of the range"""
+
+
+def tables(marked):
+    """The rows of the tables below a comment that names studies."""
+    return list(rows_between(PAGE, f"<!-- {marked} -->", "<!-- end -->"))
+
+
+def run_named(name, task, curves):
+    """ "DQN, N=50,000, tuned, dueling" -> its returns."""
+    found = re.fullmatch(r"([^,]+)(?:, N=([\d,]*\d))?(?:, (.*))?", name)
+    method, size, variant = METHODS[found[1]], found[2], found[3] or ""
+    (key,) = [
+        key
+        for key in curves
+        if key[:3] == (variant, task, method) and (size is None or key[3] == int(size.replace(",", "")))
+    ]
+    return curves[key]
+
+
+def interval_of(own, other, chance):
+    """95% bootstrap interval of the difference of two means."""
+    means = [scores[chance.integers(0, len(scores), (4000, len(scores)))].mean(axis=1) for scores in (own, other)]
+    return np.quantile(means[0] - means[1], (0.025, 0.975))
+
+
+def verdict_of(low, high, margin):
+    return "above" if low > 0 else "not below" if low > -margin else "below" if high < 0 else "open"
+
+
+@pytest.mark.parametrize(
+    ("marked", "studies", "fewest"),
+    [
+        ("results/no-memory results/no-memory-tuned, beside only", ("no-memory", "no-memory-tuned"), 200),
+        ("results/no-memory-lunar, beside only", ("no-memory-lunar",), 12),
+    ],
+)
+def test_margins_are_what_the_curves_say(marked, studies, fewest):
+    curves, chance, compared = curves_of(*studies), np.random.default_rng(7), 0
+    for row in tables(marked):
+        task = row["task"]
+        own, other = (run_named(name, task, curves) for name in ("local-q", row["beside"]))
+        for name in ("final", "AUC"):
+            scores = [NUMBERS[name](returns) for returns in (own, other)]
+            assert near(row[f"{name} local-q"], scores[0].mean()), row
+            assert near(row[f"{name} other"], scores[1].mean()), row
+            unit = 100 / RANGE[task] if task in RANGE else 1.0
+            shown = row[f"{name} difference [95%]"]
+            assert near(shown, unit * (scores[0].mean() - scores[1].mean())), row
+            low, high = unit * interval_of(*scores, chance)
+            ends = [number(end) for end in re.search(r"\[(.*), (.*)\]", shown).groups()]
+            off = 0.06 + 0.08 * (high - low)  # two bootstraps, rounded to a tenth
+            assert ends == pytest.approx([low, high], abs=off), row
+            margin = MARGIN if task in RANGE else 0.0
+            if min(abs(low), abs(high), abs(low + margin)) > off:
+                assert row[f"{name} verdict"] == verdict_of(low, high, margin), row
+            compared += 3
+    assert compared >= fewest
+
+
+def test_sentences_count_the_verdicts():
+    rows = tables("results/no-memory results/no-memory-tuned, beside only")
+    for rival in {row["beside"] for row in rows}:
+        sentence = re.search(rf"^- local-q beside {re.escape(rival)}: (.*)\.$", PAGE, re.M)[1]
+        of = [row for row in rows if row["beside"] == rival]
+        for name, part in zip(("final", "AUC"), sentence.split("; "), strict=True):
+            counts = {word: int(n) for word, n in re.findall(r"(above|not below|below|open) on (\d)", part)}
+            seen = [row[f"{name} verdict"] for row in of]
+            assert counts == {word: seen.count(word) for word in set(seen)}, sentence
+
+
+@pytest.mark.parametrize("study", ["local-q-tuning", "local-q-features", "local-q-units"])
+def test_scores_of_the_searches(study):
+    runs, compared = list(runs_of(study)), 0
+    for row in tables(f"results/{study}, scores only"):
+        wanted = dict(part.split("=") for part in row["run"].split(" "))
+        of = {
+            run["config"]["task"]: returns
+            for run, returns in runs
+            if all(str(run["config"][name]).rstrip("0").rstrip(".") == value.rstrip("0").rstrip(".")
+                   for name, value in wanted.items())
+        }  # fmt: skip
+        assert len(of) == 6, row
+        shares = {"final": [], "AUC": []}
+        for task, returns in of.items():
+            assert near(row[f"final {task}"], final_of(returns).mean()), row
+            for name, values in shares.items():
+                values.append(100 * (NUMBERS[name](returns).mean() - LOWEST[task]) / RANGE[task])
+        for name, values in shares.items():
+            assert near(row[f"mean {name}"], np.mean(values)), row
+        compared += 8
+    assert compared >= 48
+
+
+def test_what_was_held_to_the_end():
+    curves = curves_of("local-q-long")
+    rows = tables("results/local-q-long, held only")
+    assert rows
+    for row in rows:
+        returns = run_named(row["run"], row["task"], curves)
+        losses = 100 * NUMBERS["deterioration"](returns) / RANGE[row["task"]]
+        assert int(row["seeds"]) == len(returns)
+        assert near(row["final"], final_of(returns).mean())
+        assert near(row["lowest seed"], final_of(returns).min())
+        assert near(row["mean loss"], losses.mean())
+        assert near(row["largest loss"], losses.max())
+        assert int(row["seeds that lost 10%"]) == (losses > 10).sum()
