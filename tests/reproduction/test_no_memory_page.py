@@ -41,7 +41,7 @@ def interval_of(own, other, chance):
 
 
 def verdict_of(low, high, margin):
-    return "above" if low > 0 else "not below" if low > -margin else "below" if high < 0 else "open"
+    return "above" if low > 0 else "level" if low > -margin else "below" if high < 0 else "open"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_sentences_count_the_verdicts():
         sentence = re.search(rf"^- local-q beside {re.escape(rival)}: (.*)\.$", PAGE, re.M)[1]
         of = [row for row in rows if row["beside"] == rival]
         for name, part in zip(("final", "AUC"), sentence.split("; "), strict=True):
-            counts = {word: int(n) for word, n in re.findall(r"(above|not below|below|open) on (\d)", part)}
+            counts = {word: int(n) for word, n in re.findall(r"(above|level|below|open) on (\d)", part)}
             seen = [row[f"{name} verdict"] for row in of]
             assert counts == {word: seen.count(word) for word in set(seen)}, sentence
 

@@ -44,13 +44,13 @@ def test_each_verdict_by_hand(small):
     finals = {one.rival: one for one in found if one.measure == "final"}
     assert {name: one.verdict for name, one in finals.items()} == {
         "DQN, N=1": "above",
-        "DQN, N=50,000": "not below",
+        "DQN, N=50,000": "level",
         "DQN, N=50,000, tuned": "below",
-        "local-q, N=1, 8 bins": "not below",
+        "local-q, N=1, 8 bins": "level",
     }
     assert finals["DQN, N=50,000"].share.value == pytest.approx(-0.01)
     assert finals["DQN, N=1"].effect.value == pytest.approx(40.0)
-    assert {one.verdict for one in found if one.measure == "auc"} == {"above", "not below", "below"}
+    assert {one.verdict for one in found if one.measure == "auc"} == {"above", "level", "below"}
 
 
 def test_the_margin_is_that_of_the_study(small):
@@ -82,7 +82,7 @@ def test_the_findings_of_the_page_begin_with_them(small):
     assert found[0] == "<b>local-q beside DQN, N=1</b>: final above on 1 of 1; AUC above on 1 of 1."
     assert [line.startswith("<b>local-q beside ") for line in found].index(False) == 4, "four rivals, then the tests"
     assert found[4].startswith("<b>Final return</b> (")
-    assert "Not below: above −2% of the task's range." in page
+    assert "Level: above −2% of the task's range." in page
     assert page.count("local-q beside DQN, N=1</b>") == 1, "said once"
     assert 'href="#margins-0"' in page
     assert 'id="margins-0"' in page

@@ -21,7 +21,7 @@ from iqrl.experiments.study.results import StudyResults
 from iqrl.experiments.study.study import MARGIN
 from iqrl.statistics.intervals import Interval, difference_interval
 
-ABOVE, LEVEL, BELOW, OPEN = "above", "not below", "below", "open"
+ABOVE, LEVEL, BELOW, OPEN = "above", "level", "below", "open"
 MEASURES = {"final": "final", "auc": "AUC"}
 FEWEST_SEEDS = 2
 
@@ -46,7 +46,7 @@ def judge(difference: Interval, margin: float) -> str:
     """What the interval of a difference says; both are in the same unit.
 
     >>> judge(Interval(0.03, 0.01, 0.05), 0.02), judge(Interval(0.0, -0.01, 0.01), 0.02)
-    ('above', 'not below')
+    ('above', 'level')
     >>> judge(Interval(-0.05, -0.07, -0.03), 0.02), judge(Interval(0.0, -0.05, 0.05), 0.02)
     ('below', 'open')
     """
@@ -111,7 +111,7 @@ def run_name(summary: RunSummary) -> str:
 
 
 def margin_sentences(found: Sequence[Beside], reference: str) -> list[str]:
-    """A sentence per rival and measure: on how many tasks the reference is above it, not below it, below it."""
+    """A sentence per rival and measure: on how many tasks the reference is above it, level with it, below it."""
     sentences = []
     for rival in unique(one.rival for one in found):
         parts = []
