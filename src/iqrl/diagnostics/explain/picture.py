@@ -26,10 +26,11 @@ def draw_falls(diagnosis: Diagnosis) -> str:
 
 def _mark(place: int, evidence: FallEvidence, lasting: bool) -> Mark:
     seed, fall = evidence.seed, evidence.fall
+    path = zip(seed.steps[fall.peak : fall.trough + 1], seed.returns[fall.peak : fall.trough + 1], strict=True)
     return Mark(
         start=float(seed.steps[fall.last_high]),
         end=float(seed.steps[fall.first_low]),
-        low=(float(seed.steps[fall.trough]), float(seed.returns[fall.trough])),
+        path=tuple((float(step), float(value)) for step, value in path if np.isfinite(value)),
         lasting=lasting,
         label=str(place),
     )
