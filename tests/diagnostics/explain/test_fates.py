@@ -89,6 +89,14 @@ RUNS = {
         "**Never learned** in 1 of 1 seed. The best level was 34.0 (seed 0); exploring reached 21.5; the task counts "
         "as solved at 195.0.",
     ),
+    "three dips from which it rose again": (
+        lambda: made(np.where(np.isin(np.arange(PERIODS), (24, 28, 32)), 20.0, rising(PERIODS))),
+        "**Unsteady** in 1 of 1 seed. The return ended at 200.0; its best level was 200.0; the task counts as solved",
+    ),
+    "two dips from which it rose again": (
+        lambda: made(np.where(np.isin(np.arange(PERIODS), (24, 28)), 20.0, rising(PERIODS))),
+        "**Fine** in 1 of 1 seed. The return ended at 200.0; its best level was 200.0; the task counts as solved",
+    ),
     "values that left all bounds": (
         lambda: made(rising(PERIODS), max_q=np.geomspace(1, 1e9, PERIODS)),
         "**Diverged** in 1 of 1 seed: max-Q on the batches is ",
@@ -103,7 +111,7 @@ RUNS = {
     ),
     "a noisy rise, where nobody says what solves the task": (
         lambda: made(np.where(np.arange(PERIODS) < 3, 0.3, 0.8) + NOISE, task="Pendulum-v0"),
-        "**Fine** in 1 of 1 seed. The return ended at 0.80; its best level was 1.00.",
+        "**Unsteady** in 1 of 1 seed. The return ended at 0.80; its best level was 1.00.",
     ),
     "noise alone": (
         lambda: made(0.3 + NOISE, task="Pendulum-v0"),

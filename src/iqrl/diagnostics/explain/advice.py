@@ -335,6 +335,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "never learned": (report_sameness, *STANDING_OUT, suggest_search),
     "stuck": (suggest_memory, *STANDING_OUT, suggest_search),
     "still learning": (suggest_going_on,),
+    "unsteady": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
     "fine": (suggest_memory,),
     "uneven": (suggest_memory, *STANDING_OUT, suggest_search),
     "too short": (suggest_going_on,),

@@ -44,8 +44,8 @@ def summarise(diagnosis: Diagnosis) -> Summary:
     happened = {
         "diverged": _write_diverged, "collapsed": _write_collapsed, "declined": _write_collapsed,
         "never learned": _write_unlearned,
-        "stuck": _write_level, "still learning": _write_learning, "fine": _write_level, "uneven": _write_uneven,
-        "too short": _write_short,
+        "stuck": _write_level, "still learning": _write_learning, "unsteady": _write_level, "fine": _write_level,
+        "uneven": _write_uneven, "too short": _write_short,
     }[fate.fate](diagnosis)  # fmt: skip
     happened += _write_others(fate) + (_write_apart(fate) if fate.fate != "uneven" else "")
     happened += f" The run stopped at {diagnosis.reached}." if fate.unfinished and fate.fate != "still learning" else ""
@@ -156,7 +156,7 @@ def _write_solved(diagnosis: Diagnosis) -> str:
 
 
 def _write_company(diagnosis: Diagnosis, advice: list[Advice]) -> str:
-    if diagnosis.fate.fate in ("fine", "uneven"):
+    if diagnosis.fate.fate in ("unsteady", "fine", "uneven"):
         return _write_steadiness(diagnosis)
     fell = diagnosis.fate.fate in ("collapsed", "declined")
     moved = _write_strongest(diagnosis) if fell else ""
