@@ -8,7 +8,7 @@ from iqrl.colours import method_colour
 from iqrl.curve_svg import Mark, draw_curve
 from iqrl.diagnostics.explain.diagnosis import Diagnosis
 from iqrl.diagnostics.explain.evidence import FallEvidence
-from iqrl.methods.registry import memory_text
+from iqrl.methods.registry import in_words
 
 
 def draw_falls(diagnosis: Diagnosis) -> str:
@@ -19,7 +19,7 @@ def draw_falls(diagnosis: Diagnosis) -> str:
     for row, seed in zip(returns, seeds, strict=True):
         row[: len(seed.returns)] = seed.returns
     run = diagnosis.run
-    title = f"{run.method} on {run.task}, {memory_text(run)}: {diagnosis.fate.fate}"
+    title = f"{in_words(run)}: {diagnosis.fate.fate}"
     marks = [_mark(i, it, diagnosis.lasted(it)) for i, it in enumerate(diagnosis.falls, 1)]
     return draw_curve(steps, returns, title, marks, method_colour(run.method))
 
