@@ -16,7 +16,7 @@ from iqrl.experiments.report.figures.interference import plot_interference
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--steps", type=int, default=300_000)
 parser.add_argument("--seeds", type=int, default=3)
-parser.add_argument("--every", type=int, default=1, help="measure every so many updates")
+parser.add_argument("--every", type=int, default=1, help="measure every n-th update (default: 1, as in the paper)")
 parser.add_argument("--folder", type=Path, default=Path("interference-over-time"), help="of the run and the picture")
 arguments = parser.parse_args()
 
