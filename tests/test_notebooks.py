@@ -25,7 +25,7 @@ def progress(step):
 def test_a_result_is_shown_with_its_curve():
     shown = untrained()._repr_html_()
     assert shown.startswith("<div><svg ")
-    assert "dqn on CartPole-v0, N=" in shown
+    assert "DQN on CartPole-v0, N = " in shown
     assert "2 seeds, 0 of 1,000 steps; return: highest 0.0, final 0.0, auc 0.0; " in shown
     assert "bytes of memory per seed" in shown
 

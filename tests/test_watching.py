@@ -108,7 +108,7 @@ def on_screen(*episodes, index=0, columns=40, rows=20):
 def test_the_terminal_has_bars_with_their_values_and_scale():
     lines = on_screen(episode(4, contexts=3))
     assert lines[-6:] == [
-        "iq, N=100              7.28 kB of memory",
+        "IQ, N = 100            7.28 kB of memory",
         "return 0                          step 0",
         "  Q left  ██▉                          1",
         "> Q right ██████████████████████       2",
@@ -131,7 +131,7 @@ def test_the_terminal_cuts_nothing_that_is_written():
     words = " ".join(line[41:] for line in lines)
     assert "bars from −1.3 to 1; Q in scaled" in words
     narrow = on_screen(episode(4), columns=20)
-    assert {"iq, N=100           ", "7.28 kB of memory   "} <= set(narrow)
+    assert {"IQ, N = 100         ", "7.28 kB of memory   "} <= set(narrow)
     assert max(map(len, narrow)) == 20
 
 

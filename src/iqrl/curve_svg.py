@@ -1,8 +1,8 @@
 """A learning curve as a small SVG drawing, made of text alone: for pages and notebooks.
 
-Every seed is a thin line, their mean a thick one, both in the colour of the method. Falls are marked in black: a band
-where the return went down with a number above it, and a triangle at the lowest point. The triangle is hollow where the
-fall did not last.
+Every seed is a thin line, their mean a thick one, both in the colour of the method. Falls are marked in black: the part
+of the seed's line that fell, a band where it went down with a number above it, and a triangle at the lowest point. The
+triangle is hollow where the fall did not last.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ WIDTH, HEIGHT = 640, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 42, 40
 INK, PALE, PAPER = "#24292f", "#d0d7de", "#fff"
 SEED_OPACITY = 0.5
+APART = 12
+"""between two numbers"""
 POINTS = 400
 """of a line, at most: more cannot be seen"""
 
@@ -30,8 +32,8 @@ class Mark(NamedTuple):
     start: float
     """the step up to which the return was still high"""
     end: float
-    low: tuple[float, float]
-    """step and return of the lowest point"""
+    path: tuple[tuple[float, float], ...]
+    """steps and returns from the high point to the lowest"""
     lasting: bool
     """whether the seed ended low after it"""
     label: str
@@ -48,6 +50,9 @@ class Frame(NamedTuple):
 
     def down(self, value: float) -> float:
         return TOP + (self.y[1] - value) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
+
+    def place(self, step: float, value: float) -> tuple[float, float]:
+        return self.across(step), self.down(value)
 
 
 def draw_curve(
@@ -67,8 +72,10 @@ def draw_curve(
         *_draw_axes(frame),
         *([_draw_legend()] if marks else []),
         *[_draw_band(frame, mark) for mark in marks],
+        *_draw_numbers(frame, marks),
         *_draw_lines(frame, steps, returns, colour or COLOURS[0]),
-        *[_draw_low(frame, mark) for mark in marks],
+        *[_draw_path(frame, mark) for mark in marks],
+        *[_draw_triangle(*frame.place(*mark.path[-1]), mark.lasting) for mark in marks],
     ]
     return "".join(parts) + "</svg>"
 
@@ -110,14 +117,28 @@ def _draw_line(frame: Frame, steps: np.ndarray, values: np.ndarray, colour: str,
 def _draw_band(frame: Frame, mark: Mark) -> str:
     left, right = frame.across(mark.start), frame.across(mark.end)
     size = f'width="{max(right - left, 2):.1f}" height="{HEIGHT - TOP - BOTTOM}"'
-    number = f'<text x="{(left + right) / 2:.1f}" y="{TOP - 3}" text-anchor="middle">{html.escape(mark.label)}</text>'
-    return f'<rect x="{left:.1f}" y="{TOP}" {size} fill-opacity="{0.14 if mark.lasting else 0.07}"/>{number}'
+    return f'<rect x="{left:.1f}" y="{TOP}" {size} fill-opacity="{0.14 if mark.lasting else 0.07}"/>'
 
 
-def _draw_low(frame: Frame, mark: Mark) -> str:
-    x, y = frame.across(mark.low[0]), frame.down(mark.low[1])
-    number = f'<text x="{x + 7:.1f}" y="{y:.1f}" font-size="10">{html.escape(mark.label)}</text>'
-    return _draw_triangle(x, y, mark.lasting) + number
+def _draw_numbers(frame: Frame, marks: Sequence[Mark]) -> list[str]:
+    """Above the bands; those that would stand on each other are moved to the right, or back from the edge."""
+    places = sorted((frame.across((mark.start + mark.end) / 2), mark.label) for mark in marks)
+    across: list[float] = []
+    for x, _ in places:
+        across.append(max([x, *[left + APART for left in across[-1:]]]))
+    edge = float(WIDTH - RIGHT)
+    for i in reversed(range(len(across))):
+        across[i] = min(across[i], edge)
+        edge = across[i] - APART
+    return [
+        f'<text x="{x:.1f}" y="{TOP - 3}" text-anchor="middle">{html.escape(label)}</text>'
+        for x, (_, label) in zip(across, places, strict=True)
+    ]
+
+
+def _draw_path(frame: Frame, mark: Mark) -> str:
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (frame.place(*point) for point in mark.path))
+    return f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-width="1.2" stroke-linejoin="round"/>'
 
 
 def _draw_triangle(x: float, y: float, filled: bool) -> str:

@@ -1,4 +1,4 @@
-"""What other libraries call a setting, and what it is called here: for "did you mean".
+"""What other libraries call a setting or a command, and what it is called here: for "did you mean".
 
 SB3, CleanRL, Tianshou, RLlib, Dopamine. A name that is a setting here is never looked up.
 """
@@ -43,12 +43,16 @@ OTHER_NAMES = {
     "output": "out", "output_dir": "out", "log_dir": "out", "logdir": "out", "save_path": "out",
     "logger": "track", "tensorboard": "track", "wandb": "track",
     "repeat_action_probability": "sticky", "sticky_action": "sticky",
+    "learn": "train", "fit": "train", "eval": "evaluate", "test": "evaluate", "enjoy": "watch", "play": "watch",
+    "render": "watch", "compare": "plot", "results": "list", "runs": "list", "ls": "list", "continue": "resume",
 }  # fmt: skip
 NOTES = {
     "exploration_fraction": "a number of steps, not a share",
     "per": "with the value prioritised", "prioritized": "with the value prioritised",
     "prioritised": "with the value prioritised", "prioritized_replay": "with the value prioritised",
     "polyak": "the share of the new weights", "env": "named without a flag", "env_id": "named without a flag",
+    "compare": "which takes several runs", "results": "as in iqrl list runs", "runs": "as in iqrl list runs",
+    "ls": "as in iqrl list runs",
 }  # fmt: skip
 """what is different here beside the name"""
 SAID_OTHERWISE = {

@@ -73,6 +73,8 @@ def test_errors_and_exit_codes(run, monkeypatch, error, code, message):
     ("arguments", "words"),
     [
         (["trian", "CartPole-v0"], "unknown command 'trian'; did you mean train?"),
+        (["compare", "runs/a"], "unknown command 'compare'; did you mean plot, which takes several runs?"),
+        (["results"], "unknown command 'results'; did you mean list, as in iqrl list runs?"),
         (["list", "task"], "unknown argument of iqrl list 'task'; did you mean tasks?"),
         (["study", "rn"], "unknown command 'rn'; did you mean run?"),
         (["train", "CartPole-v0", "--lr", "1"], "unknown argument '--lr'; did you mean --learning-rate?"),

@@ -94,7 +94,7 @@ def test_a_run_that_cannot_be_trained(refused, arguments, words):
 
 @pytest.mark.parametrize("command", ["resume", "evaluate", "plot"])
 def test_a_directory_without_a_run(refused, command):
-    assert "nowhere holds no run" in refused(command, "nowhere")
+    assert "nowhere holds no run: there is no such directory" in refused(command, "nowhere")
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(run, trained):

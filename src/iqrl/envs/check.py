@@ -92,7 +92,7 @@ def check_environment(name: str, env: Env, actions: Space) -> bool:
 
     `actions`: its own space of them, before they were numbered. It says whether the environment gives action masks.
     """
-    first = _tried(name, "reset(seed=0)", lambda: env.reset(seed=0))
+    first = _tried(name, "reset(seed=0)", lambda: env.reset(seed=0), "Gymnasium calls reset(seed=…, options=…)")
     if not isinstance(first, tuple) or len(first) != 2:
         raise BadInput(f"{name}: reset must return (observation, info).")
     masked = gives_mask(env, first[1])
@@ -161,8 +161,10 @@ def _traced(name: str, part: str, function: Any, *arguments: Any) -> Any:
     return _tried(name, part, lambda: jax.eval_shape(function, *arguments))
 
 
-def _tried(name: str, part: str, function: Callable[[], Any]) -> Any:
+def _tried(name: str, part: str, function: Callable[[], Any], form: str = "") -> Any:
+    """`form`: how Gymnasium calls it, for environments of another form."""
     try:
         return function()
     except (Exception, SystemExit) as error:
-        raise BadInput(f"{name}: {part} failed with {in_a_sentence(error)}.") from error
+        hint = f"; {form}" if form and isinstance(error, TypeError) else ""
+        raise BadInput(f"{name}: {part} failed with {in_a_sentence(error)}{hint}.") from error

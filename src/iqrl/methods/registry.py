@@ -55,6 +55,20 @@ def memory_text(run: Run) -> str:
     return "stores nothing" if stores_nothing(run) else f"N={run.buffer_size:,}"
 
 
+METHOD_NAMES = {
+    "dqn": "DQN", "iq": "IQ", "srnn": "SRNN", "dsom": "DSOM", "tcnn": "TCNN", "iq-re": "IQ-RE", "iq-te": "IQ-TE",
+    "rainbow": "Rainbow", "rainbow-iq-re": "Rainbow, IQ-RE", "rainbow-srnn": "Rainbow, SRNN", "medqn-u": "MeDQN(U)",
+    "medqn-r": "MeDQN(R)", "stream-q": "Stream Q", "stream-c51": "Stream C51",
+}  # fmt: skip
+"""as papers write them; other methods have the name by which they are called"""
+
+
+def in_words(run: Run, on_task: bool = True) -> str:
+    """For a picture: "DQN on CartPole-v0, N = 100"."""
+    name = METHOD_NAMES.get(run.method, run.method) + (f" on {run.task}" if on_task else "")
+    return f"{name}, {memory_text(run).replace('=', ' = ')}"
+
+
 def scales_rewards(run: Run) -> bool:
     """Whether Q values and TD errors are of scaled rewards, and not of the task's own."""
     return run.normalise_inputs or getattr(run, "normalise", False) or run.reward_scale != 1

@@ -20,7 +20,7 @@ from iqrl.curve_svg import draw_curve
 from iqrl.envs.base import Task
 from iqrl.envs.masks import BadMask, as_booleans
 from iqrl.errors import BadInput, shown
-from iqrl.methods.registry import build_agent, memory_text
+from iqrl.methods.registry import build_agent, in_words
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
 
@@ -151,7 +151,7 @@ class Result:
         far = f"{self.step:,} of {run.steps:,} steps" if self.step < run.steps else f"{run.steps:,} steps"
         seeds = f"{run.seeds} seed{'s' if run.seeds > 1 else ''}"
         numbers = ", ".join(f"{name} {text(summary[name])}" for name in ("highest", "final", "auc"))
-        title = f"{run.method} on {run.task}, {memory_text(run)}"
+        title = in_words(run)
         line = f"{seeds}, {far}; return: {numbers}; {self.memory:,} bytes of memory per seed"
         drawn = draw_curve(self.steps, self.returns, title, colour=method_colour(run.method))
         return f"<div>{drawn}<div>{html.escape(line)}</div></div>"

@@ -87,7 +87,8 @@ class RunStore:
             if path.is_file():
                 model = "; iqrl.load of Python gives what is in a model" if path.suffix == ".iqrl" else ""
                 raise BadInput(f"{path} is a file; a run is a directory with a {RUN_FILE}{model}.") from None
-            raise BadInput(f"{path} holds no run: there is no {RUN_FILE} in it.") from None
+            missing = f"there is no {RUN_FILE} in it" if path.is_dir() else "there is no such directory"
+            raise BadInput(f"{path} holds no run: {missing}.") from None
         except Damaged:
             raise
         except OSError as error:

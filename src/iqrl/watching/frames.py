@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 
 from iqrl.diagnostics.text import three_digits
 from iqrl.experiments.report.arrangement import size_text
-from iqrl.methods.registry import memory_text, scales_rewards
+from iqrl.methods.registry import in_words, scales_rewards
 from iqrl.watching.episode import Episode, Moment
 from iqrl.watching.pictures import font
 
@@ -121,7 +121,7 @@ def head_texts(panel: Panel, index: int) -> list[tuple[str, str]]:
     last = min(index, len(episode.moments) - 1)
     state = f"over after {last:,} steps" if panel.is_over(index) else f"step {last:,}"
     return [
-        (f"{run.method}, {memory_text(run)}", f"{size_text(episode.memory)} of memory"),
+        (in_words(run, on_task=False), f"{size_text(episode.memory)} of memory"),
         (f"return {three_digits(panel.moment(index).total)}", state),
     ]
 

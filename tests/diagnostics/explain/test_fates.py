@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 from iqrl.colours import method_colour
-from iqrl.curve_svg import draw_curve
+from iqrl.curve_svg import RIGHT, WIDTH, Mark, draw_curve
 from iqrl.diagnostics.explain.diagnosis import diagnose
 from iqrl.diagnostics.explain.page import as_data, write_page
 from iqrl.diagnostics.explain.picture import draw_falls
@@ -56,6 +57,11 @@ RUNS = {
         lambda: made(np.concatenate([rising(25), [60.0], np.full(14, 12.0)])),
         "**Collapsed** in 1 of 1 seed. Seed 0 fell from 200.0 at step 25,000 to 12.0 at step 27,000, and ended at 12.0",
     ),
+    "a collapsed run, cut short": (
+        lambda: made(np.concatenate([rising(15), np.full(10, 12.0)])),
+        "**Collapsed** in 1 of 1 seed. Seed 0 fell from 146.0 at step 15,000 to 12.0 at step 16,000, and ended at "
+        "12.0. The run stopped at step 25,000 of 40,000.",
+    ),
     "IQ that never learned MountainCar": (
         lambda: recorded("mountaincar", method="iq", buffer_size=100),
         "**Never learned** in 5 of 5 seeds. The best level was -1000.0 (seed 0); exploring reached -1000.0; the task "
@@ -83,6 +89,14 @@ RUNS = {
         "**Never learned** in 1 of 1 seed. The best level was 34.0 (seed 0); exploring reached 21.5; the task counts "
         "as solved at 195.0.",
     ),
+    "three dips from which it rose again": (
+        lambda: made(np.where(np.isin(np.arange(PERIODS), (24, 28, 32)), 20.0, rising(PERIODS))),
+        "**Unsteady** in 1 of 1 seed. The return ended at 200.0; its best level was 200.0; the task counts as solved",
+    ),
+    "two dips from which it rose again": (
+        lambda: made(np.where(np.isin(np.arange(PERIODS), (24, 28)), 20.0, rising(PERIODS))),
+        "**Fine** in 1 of 1 seed. The return ended at 200.0; its best level was 200.0; the task counts as solved",
+    ),
     "values that left all bounds": (
         lambda: made(rising(PERIODS), max_q=np.geomspace(1, 1e9, PERIODS)),
         "**Diverged** in 1 of 1 seed: max-Q on the batches is ",
@@ -97,7 +111,7 @@ RUNS = {
     ),
     "a noisy rise, where nobody says what solves the task": (
         lambda: made(np.where(np.arange(PERIODS) < 3, 0.3, 0.8) + NOISE, task="Pendulum-v0"),
-        "**Fine** in 1 of 1 seed. The return ended at 0.80; its best level was 1.00.",
+        "**Unsteady** in 1 of 1 seed. The return ended at 0.80; its best level was 1.00.",
     ),
     "noise alone": (
         lambda: made(0.3 + NOISE, task="Pendulum-v0"),
@@ -145,7 +159,8 @@ def test_the_commands_name_the_run():
 
 def test_the_picture_marks_the_falls():
     picture = draw_falls(diagnose(*RUNS["a collapsed DQN"][0]()))
-    assert picture.count("<polyline") == 1
+    assert picture.count("<polyline") == 2  # the curve, and in black the part that fell
+    assert picture.count('stroke="#24292f" stroke-width="1.2"') == 1
     assert picture.count('fill-opacity="0.14"') == 1
     assert ">fall that lasted</text>" in picture
     assert ": collapsed</text>" in picture
@@ -180,7 +195,7 @@ def test_a_fall_that_lasted_is_never_under_fine():
     page, picture = write_page(diagnosis), draw_falls(diagnosis)
     assert page.startswith("**Declined** in 1 of 1 seed. Seed 0 fell from 54.2 at step 32,000 to -1.80 at step 34,000")
     assert "; its best level was 28.5." in page.splitlines()[0]
-    assert "a single high one: the best level of this seed, a median of three, is 28.5. It" in page
+    assert "stands alone: the best level of this seed, a median of three returns, is 28.5. It" in page
     assert "It lasted: the final level is 4.50. Half of the loss was not regained by the end." in page
     assert 'fill-opacity="0.14"' in picture
     assert as_data(diagnosis)["seeds"][0]["falls"][-1]["lasted"] is True
@@ -218,6 +233,16 @@ def test_seeds_that_end_far_apart_are_uneven():
     collapsed[30:] = -20.0
     mixed = write_page(diagnose(*seeds_of(level_at(69.0), collapsed)))
     assert " Of the others, 1 was fine. Uneven: finals from -20.0 (seed 1) to 69.0 (seed 0)." in mixed.splitlines()[0]
+
+
+def test_numbers_of_falls_do_not_stand_on_each_other():
+    path = ((90.0, 1.0), (100.0, 0.0))
+    marks = [Mark(start=90.0, end=100.0, path=path, lasting=True, label=str(i)) for i in range(1, 5)]
+    drawing = draw_curve(np.arange(101.0), np.linspace(0, 1, 101)[None], "falls", marks)
+    places = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="39"', drawing)]
+    assert len(places) == 4
+    assert np.diff(places).min() >= 11.9
+    assert max(places) <= WIDTH - RIGHT
 
 
 def test_a_drawing_of_nothing_and_of_names_that_are_code():

@@ -215,7 +215,12 @@ def test_too_little_to_say():
     first = explain(run_of(), table(np.array([20.0])))
     assert first.startswith("**Still learning**: the run stopped at step 1,000 of 40,000; return 20.0;")
     none = explain(run_of(), table(np.full(PERIODS, np.nan)))
-    assert none.startswith("**Too short** to tell: 0 periods with a return, and three are needed")
+    assert none.startswith("**Too short** to tell: there is no return after the exploring ones, and three are needed")
+    exploring = table(np.full(PERIODS, 20.0), epsilon=np.full(PERIODS, 0.9))
+    page = explain(dataclasses.replace(run_of(), epsilon_begin=1000, epsilon_decay=119_000), exploring)
+    assert page.startswith(f"**Too short** to tell: 0 of {PERIODS} periods with a return came after the exploring ones")
+    assert "**With it:** ε was 0.9 at step 40,000, and decays up to step 120,000." in page
+    assert "**Try:** `iqrl resume RUN --steps 240000`" in page
     early = np.concatenate([[20, 22, 30, 150, 180, 190, 190, 30, 20], np.full(31, 20.0)])
     assert "What moved cannot be said: there are 2 periods" in explain(run_of(), table(early))
     stopped = explain(run_of(), table(collapsing()[:30]))
@@ -244,7 +249,7 @@ def test_an_emptied_context():
     occupancy[:] = [0.998, 0.002, 0.0]
     columns["occupancy"] = occupancy.tolist()
     page = explain(run_of("iq"), table(collapsing(), **columns))
-    assert "held 99.8% of the steps (seed 0), and 2 of 3 held less than 1%. Try `--contexts 2`; or" in page
+    assert "held 99.8% of the steps (seed 0), and 2 of 3 contexts held less than 1%. Try `--contexts 2`; or" in page
 
 
 def test_values_beyond_the_returns_and_silent_units():

@@ -48,7 +48,7 @@ def test_a_panel_per_seed_with_two_scales(tmp_path):
     path = plot_interference(RUN, measured(), tmp_path / "seeds.svg")
     assert axes_of(path) == 2 * 3
     text = path.read_text()
-    for words in ("dqn on CartPole-v0, N=100", "seed 2", "AEI", "return", "environment steps", "raise the error"):
+    for words in ("DQN on CartPole-v0, N = 100", "seed 2", "AEI", "return", "environment steps", "raise the error"):
         assert words in text
     assert axes_of(plot_interference(RUN, measured(seeds=9), tmp_path / "many.svg")) == 2 * 6
 
@@ -80,7 +80,7 @@ def test_negative_interference_has_a_panel_per_task_and_buffer_size(tmp_path):
     path = plot_negative_interference(runs, tmp_path / "negative.svg")
     assert axes_of(path) == 3
     text = path.read_text()
-    for words in ("CartPole-v0, N=1<", "CartPole-v0, N=100", "Acrobot-v1, N=100", ">DQN<", ">IQ<"):
+    for words in ("CartPole-v0, N = 1<", "CartPole-v0, N = 100", "Acrobot-v1, N = 100", ">DQN<", ">IQ<"):
         assert words in text
 
 
@@ -93,7 +93,7 @@ def test_the_unit_is_that_of_the_rewards_that_are_learned_from(tmp_path):
     assert ">AEI, reward²<" in plot_interference(dqn, measured(), tmp_path / "a.svg").read_text()
     both = [(local, measured()), (dqn, measured())]
     drawn = plot_negative_interference(both, tmp_path / "b.svg").read_text()
-    assert ">reward² (stream-q: scaled reward²)<" in drawn
+    assert ">negative interference, reward² (stream-q: scaled reward²)<" in drawn
 
 
 def test_the_heads_of_the_table_are_one_word_and_stand_in_one_line():
@@ -134,7 +134,7 @@ def test_the_heat_map_says_mean_range_shares_and_what_is_left_out(tmp_path):
     counts = np.array([[600, 10, 390], [800, 20, 180]])
     matrix = ContextMatrix(change, np.ones((2, 3)), counts, np.tile(np.arange(3), (2, 1)), True)
     text = plot_context_matrix(matrix, resolve("CartPole-v0", "iq"), tmp_path / "matrix.svg").read_text()
-    for words in ("iq on CartPole-v0, N=100", "−60%", "+160%", "−70% … −50%", "70% of states", "too few"):
+    for words in ("IQ on CartPole-v0, N = 100", "−60%", "+160%", "−70% … −50%", "70% of states", "too few"):
         assert words in text
     assert "2 of 6 contexts have too few transitions and are left out" in text
     assert text.count("context 1") == 2

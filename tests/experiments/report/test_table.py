@@ -93,11 +93,3 @@ def test_html_without_sections_and_groups(plain):
     assert "rowgroup" not in text
     assert "colgroup" not in text
     assert text.count("<tr>") == 3
-
-
-def test_a_long_remark_in_a_cell_may_break(plain):
-    remark = "(interval within the last digit)"
-    row = plain.sections[0].rows[0]._replace(cells=[Cell(text=f"1.00 {remark}"), Cell(text="200.0 (no spread)")])
-    text = html(plain._replace(sections=[Section(name="", rows=[row])]))
-    assert f'1.00 <span class="words">{remark}</span></td>' in text
-    assert text.count('class="words"') == 1, "short remarks stay in their line"

@@ -40,6 +40,21 @@ def test_displays_say_return_epsilon_speed_and_time_left(kind):
         assert words in text
 
 
+def test_the_live_line_is_not_cut_in_80_columns():
+    stream = io.StringIO()
+    long = PROGRESS._replace(returns=np.array([-1234.0, -1000.0]), evaluation=-1234.5)
+    with LiveDisplay(
+        Console(file=stream, force_terminal=True, width=80), "local-q CartPole-v1, stores nothing"
+    ) as display:
+        display(long)
+    text = stream.getvalue()
+    assert "local-q CartPole-v1, stores nothing" in text
+    assert "1:15 left  return -1117.0 (-1234…-1000)  evaluation -1234.5" in text
+    assert "…\n" not in text
+    assert live_text(long, 40) == "1:15 left  return -1117.0 (-1234…-1000)"
+    assert live_text(long, 30) == "1:15 left  evaluation -1234.5"
+
+
 def test_the_speed_of_one_seed_and_returns_that_are_not_known_yet():
     one = PROGRESS._replace(returns=np.array([np.nan]))
     assert live_text(one) == "1:15 left  no episode ended  epsilon 0.50  12,346 steps/s"

@@ -155,9 +155,10 @@ def suggest_other_contexts(diagnosis: Diagnosis) -> Advice | None:
         kind for kind in _allowed_scalings(diagnosis) if kind != getattr(diagnosis.run, "context_scaling", None)
     )
     options = diagnosis.offer(contexts=max(diagnosis.run.k - 1, 1), context_init="kmeans", context_scaling=scaling)
+    of_all = " of all seeds" if len(shares) > 1 else ""
     return Advice(
         f"The contexts divide little: over the last half, the fullest one held {percent(fullest)} of the steps "
-        f"(seed {seed}), and {empty} of {sum(len(share) for share, _ in shares)} held less than "
+        f"(seed {seed}), and {empty} of {sum(len(share) for share, _ in shares)} contexts{of_all} held less than "
         f"{percent(NEARLY_NONE)}",
         tuple(options),
     )
@@ -310,13 +311,16 @@ def suggest_smaller_steps(diagnosis: Diagnosis) -> Advice | None:
 def suggest_going_on(diagnosis: Diagnosis) -> Advice | None:
     """Where the run was not at its end."""
     run, seeds = diagnosis.run, diagnosis.fate.those
-    epsilon = f"ε is {number(float(diagnosis.columns['epsilon'][-1]))}" if "epsilon" in diagnosis.columns else ""
+    reached, decayed = int(seeds[0].seed.steps[-1]), run.epsilon_begin + run.epsilon_decay
+    last = float(diagnosis.columns["epsilon"][-1]) if "epsilon" in diagnosis.columns else None
+    epsilon = "" if last is None else f"ε was {number(last)} at step {reached:,}"
+    epsilon += f", and decays up to step {decayed:,}" if epsilon and decayed > reached else ""
     if diagnosis.fate.unfinished:
         return Advice(epsilon or "The run is not finished", ("`iqrl resume RUN`, which goes on where it stopped",))
     final, earlier = (float(mean_finite(np.array([getattr(it, at) for it in seeds]))) for at in ("final", "earlier"))
     rose = f"the return rose from {return_text(earlier)} to {return_text(final)} in the last fifth of the run"
     found = "; ".join(filter(None, [epsilon, rose if final > earlier else ""]))
-    return Advice(found or "The run is short", (f"`iqrl resume RUN --steps {2 * run.steps}`",))
+    return Advice(found or "The run is short", (f"`iqrl resume RUN --steps {2 * max(run.steps, decayed)}`",))
 
 
 Rule = Callable[[Diagnosis], Advice | None]
@@ -331,6 +335,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "never learned": (report_sameness, *STANDING_OUT, suggest_search),
     "stuck": (suggest_memory, *STANDING_OUT, suggest_search),
     "still learning": (suggest_going_on,),
+    "unsteady": (suggest_memory, *STANDING_OUT, suggest_measuring, suggest_search),
     "fine": (suggest_memory,),
     "uneven": (suggest_memory, *STANDING_OUT, suggest_search),
     "too short": (suggest_going_on,),

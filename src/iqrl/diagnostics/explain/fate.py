@@ -7,6 +7,7 @@
     stuck            it learned, and ended less than half of the way from exploring to a solved task (where known)
     still learning   the run is not finished, its ε still decayed at the end, or the return still rose there
     declined         a fall lasted, and it ended not as far below
+    unsteady         none of these, but it fell at least three times after ε had decayed, and rose again each time
     fine             none of these
     uneven           of a run alone: no seed is worse than fine, and their final levels are further apart than `drop` of
                      the range of all returns
@@ -38,7 +39,16 @@ from iqrl.settings import Run
 from iqrl.statistics.curves import mean_finite
 
 Fate = Literal[
-    "diverged", "collapsed", "never learned", "stuck", "declined", "still learning", "fine", "uneven", "too short"
+    "diverged",
+    "collapsed",
+    "never learned",
+    "stuck",
+    "declined",
+    "still learning",
+    "unsteady",
+    "fine",
+    "uneven",
+    "too short",
 ]
 BAD: tuple[Fate, ...] = ("diverged", "collapsed", "never learned", "stuck", "declined")
 """the worst first"""
@@ -46,6 +56,8 @@ BEYOND = 1000.0
 """times the largest plausible value at which values have diverged"""
 MOST_LOST = 0.5
 """of a fall, and of what was learned above exploring: a seed that ends with less has lost it"""
+OFTEN = 3
+"""falls that make a seed unsteady"""
 STILL_RISING = 0.05
 """of the range: a final level that is so much above the best one before the last fifth is still a rise"""
 
@@ -68,8 +80,8 @@ class SeedFate(NamedTuple):
 
 
 class RunFate(NamedTuple):
-    """One word for all seeds: of the bad ones the most frequent; else whether most are still learning, or fine, or fine
-    and uneven."""
+    """One word for all seeds: of the bad ones the most frequent; else whether most are still learning, unsteady, fine,
+    or fine and uneven."""
 
     fate: Fate
     seeds: tuple[SeedFate, ...]
@@ -100,7 +112,7 @@ def judge(
     seeds = tuple(judge_seed(run, history, drop, solved, unfinished) for history in histories)
     counts = Counter(seed.fate for seed in seeds)
     bad = [fate for fate in BAD if counts[fate]]
-    rest: tuple[Fate, ...] = ("still learning", "fine", "too short")
+    rest: tuple[Fate, ...] = ("still learning", "unsteady", "fine", "too short")
     most, apart = max(bad or rest, key=lambda fate: counts[fate]), find_apart(seeds, drop)
     return RunFate("uneven" if apart and most == "fine" else most, seeds, unfinished, apart)
 
@@ -135,7 +147,12 @@ def judge_seed(run: Run, history: History, drop: float, solved: float, unfinishe
     if goes_on:
         return judged._replace(fate="still learning")
     halfway = history.exploring_level + MOST_WAY * (solved - history.exploring_level)
-    return judged._replace(fate="stuck" if final < halfway else "declined" if judged.lasting else "fine")
+    if final < halfway:
+        return judged._replace(fate="stuck")
+    if judged.lasting:
+        return judged._replace(fate="declined")
+    settled_falls = sum(bool(seed.settled[fall.peak]) for fall in history.falls)
+    return judged._replace(fate="unsteady" if settled_falls >= OFTEN else "fine")
 
 
 def find_lasting(history: History, best: float, final: float, drop: float) -> tuple[Fall, ...]:

@@ -109,7 +109,7 @@ def _write_shape(judged: SeedFate, fall: Fall) -> list[str]:
     history, seed, sentences = judged.history, judged.seed, []
     if is_single_high(judged, fall):
         sentences.append(
-            f"The first return is a single high one: the best level of this seed, a median of three, is "
+            f"That high return stands alone: the best level of this seed, a median of three returns, is "
             f"{return_text(judged.best)}."
         )
     if fall.last_high > fall.peak:

@@ -13,7 +13,7 @@ from iqrl.diagnostics.explain.advice import Advice, give_advice
 from iqrl.diagnostics.explain.diagnosis import Diagnosis
 from iqrl.diagnostics.explain.evidence import Movement
 from iqrl.diagnostics.explain.fate import Fate, RunFate, SeedFate
-from iqrl.diagnostics.explain.history import Fall
+from iqrl.diagnostics.explain.history import Fall, find_exploring
 from iqrl.diagnostics.metrics import label_of
 from iqrl.diagnostics.text import count, listing, number, percent, return_text
 from iqrl.statistics.curves import mean_finite
@@ -44,10 +44,11 @@ def summarise(diagnosis: Diagnosis) -> Summary:
     happened = {
         "diverged": _write_diverged, "collapsed": _write_collapsed, "declined": _write_collapsed,
         "never learned": _write_unlearned,
-        "stuck": _write_level, "still learning": _write_learning, "fine": _write_level, "uneven": _write_uneven,
-        "too short": _write_short,
+        "stuck": _write_level, "still learning": _write_learning, "unsteady": _write_level, "fine": _write_level,
+        "uneven": _write_uneven, "too short": _write_short,
     }[fate.fate](diagnosis)  # fmt: skip
     happened += _write_others(fate) + (_write_apart(fate) if fate.fate != "uneven" else "")
+    happened += f" The run stopped at {diagnosis.reached}." if fate.unfinished and fate.fate != "still learning" else ""
     return Summary(fate.fate, happened, _write_company(diagnosis, advice), _write_attempt(diagnosis, advice), advice)
 
 
@@ -138,8 +139,11 @@ def _write_finals(fate: RunFate) -> str:
 
 
 def _write_short(diagnosis: Diagnosis) -> str:
-    periods = max(int(np.isfinite(judged.seed.returns).sum()) for judged in diagnosis.fate.seeds)
-    return f" to tell: {count(periods, 'period')} with a return, and three are needed after the exploring ones."
+    seeds = [judged.seed for judged in diagnosis.fate.seeds]
+    later = max(int((np.isfinite(seed.returns) & ~find_exploring(seed)).sum()) for seed in seeds)
+    periods = max(int(np.isfinite(seed.returns).sum()) for seed in seeds)
+    found = f"{later} of {count(periods, 'period')} with a return came after" if periods else "there is no return after"
+    return f" to tell: {found} the exploring ones, and three are needed."
 
 
 def _write_solved(diagnosis: Diagnosis) -> str:
@@ -152,7 +156,7 @@ def _write_solved(diagnosis: Diagnosis) -> str:
 
 
 def _write_company(diagnosis: Diagnosis, advice: list[Advice]) -> str:
-    if diagnosis.fate.fate in ("fine", "uneven"):
+    if diagnosis.fate.fate in ("unsteady", "fine", "uneven"):
         return _write_steadiness(diagnosis)
     fell = diagnosis.fate.fate in ("collapsed", "declined")
     moved = _write_strongest(diagnosis) if fell else ""

@@ -17,7 +17,7 @@ import polars as pl
 
 from iqrl.errors import BadInput
 from iqrl.experiments.study.results import RunRecord, StudyResults, concat_curves
-from iqrl.methods.registry import scales_rewards, stores_nothing
+from iqrl.methods.registry import METHOD_NAMES, scales_rewards, stores_nothing
 from iqrl.settings import Run
 
 # Names
@@ -91,14 +91,6 @@ def _labels(runs: Sequence[Run], left_out: tuple[str, ...]) -> list[str]:
     return [label(run) for run in runs]
 
 
-METHOD_NAMES = {
-    "dqn": "DQN", "iq": "IQ", "srnn": "SRNN", "dsom": "DSOM", "tcnn": "TCNN", "iq-re": "IQ-RE", "iq-te": "IQ-TE",
-    "rainbow": "Rainbow", "rainbow-iq-re": "Rainbow, IQ-RE", "rainbow-srnn": "Rainbow, SRNN", "medqn-u": "MeDQN(U)",
-    "medqn-r": "MeDQN(R)", "stream-q": "Stream Q", "stream-c51": "Stream C51",
-}  # fmt: skip
-"""as papers write them; other methods have the name by which they are called"""
-
-
 def plot_labels(runs: Sequence[Run]) -> list[str]:
     """As `distinct_labels`, in words for a figure: "DQN, N = 100"."""
     return [_in_words(label) for label in distinct_labels(runs)]
@@ -138,6 +130,11 @@ def common_settings(runs: Sequence[Run]) -> str:
     """The task, and the buffer size if the runs share it."""
     sizes = {run.buffer_size for run in runs if not stores_nothing(run)}
     return runs[0].task + (f", {size_name(sizes.pop())}" if len(sizes) == 1 else "")
+
+
+def panel_title(runs: Sequence[Run]) -> str:
+    """As `common_settings`, for a figure: "CartPole-v0, N = 100"."""
+    return common_settings(runs).replace("N=", "N = ")
 
 
 # Places

@@ -386,12 +386,10 @@ def interval_text(interval: Interval, number: Callable[[float], str] = return_te
     >>> interval_text(Interval(12.0, 10.0, 14.0)), interval_text(Interval(200.0, 200.0, 200.0))
     ('12.0 [10.0, 14.0]', '200.0 (no spread)')
     >>> interval_text(Interval(199.99, 199.98, 199.995))
-    '200.0 (interval within the last digit)'
+    '200.0 [200.0, 200.0]'
     """
     if interval.has_no_width:
         return f"{number(interval.value)} ({NO_SPREAD})"
-    if number(interval.low) == number(interval.high):
-        return f"{number(interval.value)} (interval within the last digit)"
     return f"{number(interval.value)} [{number(interval.low)}, {number(interval.high)}]"
 
 

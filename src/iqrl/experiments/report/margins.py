@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from iqrl.diagnostics.text import listing, return_text
-from iqrl.experiments.report.arrangement import METHOD_NAMES, size_name, unique
+from iqrl.experiments.report.arrangement import size_name, unique
 from iqrl.experiments.report.cells import SCALES, RunSummary, interval_text
 from iqrl.experiments.report.table import Cell, Column, Row, Section, Table
 from iqrl.experiments.study.results import StudyResults
 from iqrl.experiments.study.study import MARGIN
+from iqrl.methods.registry import METHOD_NAMES
 from iqrl.statistics.intervals import Interval, difference_interval
 
 ABOVE, LEVEL, BELOW, OPEN = "above", "level", "below", "open"

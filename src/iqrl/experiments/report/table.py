@@ -245,13 +245,8 @@ def _html_row(row: Row, table: Table) -> str:
     return f'<tr><th scope="row">{escape(row.name)}</th>{cells}</tr>'
 
 
-WORDS = re.compile(r"\([a-z ]{20,}\)")
-"""a remark in a cell; on the page it may break, or its column would be twice as wide as its numbers"""
-
-
 def _html_cell(cell: Cell, column: Column, edge: bool) -> str:
     text = escape(_minus(cell.text) if column.numeric else cell.text)
-    text = WORDS.sub(r'<span class="words">\g<0></span>', text)
     text = f"<b>{text}</b>" if cell.strong else text
     hint = f' title="{escape(_minus(cell.hint))}"' if cell.hint else ""
     return f"<td{_html_class(column, edge)}{hint}>{text}{_html_mark(cell.mark)}</td>"

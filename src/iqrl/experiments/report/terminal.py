@@ -159,6 +159,8 @@ def _interference_text(name: str, values: list[float | None]) -> str:
 
 # Progress
 
+BAR = 12
+"""width of the bar"""
 PLAIN_SECONDS = 5.0
 """between two plain lines"""
 
@@ -203,26 +205,31 @@ def parts_text(progress: TrainingProgress) -> list[str]:
     return [part for part in parts if part]
 
 
-def live_text(progress: TrainingProgress) -> str:
-    """The most important first: a narrow terminal cuts the end."""
-    return "  ".join([f"{clock(progress.seconds_left)} left", *parts_text(progress)])
+def live_text(progress: TrainingProgress, width: int | None = None) -> str:
+    """The most important first; what does not fit into so many characters is left out whole."""
+    text = f"{clock(progress.seconds_left)} left"
+    for part in parts_text(progress):
+        longer = f"{text}  {part}"
+        text = longer if width is None or len(longer) <= width else text
+    return text
 
 
 class LiveDisplay:
-    """A bar with return, ε, speed and time left."""
+    """What is trained in a line of its own; below it a bar with time left, return, ε and speed."""
 
     def __init__(self, console: Console, label: str):
-        text = TextColumn("{task.fields[text]}", markup=False)
-        columns = (TextColumn("[bold]{task.description}"), BarColumn(8), text)
-        self._bar = Progress(*columns, console=console)
+        self._label, self._room = label, console.width - BAR - 1
+        self._bar = Progress(BarColumn(BAR), TextColumn("{task.fields[text]}", markup=False), console=console)
         self._task = self._bar.add_task(label, total=None, text="compiling…")
 
     def __enter__(self) -> LiveDisplay:
+        self._bar.console.print(Text(self._label, "bold"))
         self._bar.start()
         return self
 
     def __call__(self, progress: TrainingProgress) -> None:
-        self._bar.update(self._task, total=progress.steps, completed=progress.step, text=live_text(progress))
+        text = live_text(progress, self._room)
+        self._bar.update(self._task, total=progress.steps, completed=progress.step, text=text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -27,7 +27,7 @@ from scipy.stats import t as student_t
 
 from iqrl.colours import COLOURS, METHODS, cycle_colours, shared_colours
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import common_settings, plot_labels, unique
+from iqrl.experiments.report.arrangement import panel_title, plot_labels, unique
 from iqrl.experiments.report.charts import (
     LOG,
     BarChart,
@@ -132,7 +132,7 @@ def plot_curves(
                 if run.task == task:
                     shown = {"seeds": number < solid and spread == "deviation", "spread": spread, "linestyle": line}
                     draw_curve(axis, steps, returns, labels[number], colour, **shown)
-            axis.set_title(common_settings([run for run, _, _ in curves if run.task == task]), fontsize=10)
+            axis.set_title(panel_title([run for run, _, _ in curves if run.task == task]), fontsize=10)
             style_step_axis(axis)
         figure.axes[0].set_ylabel(f"return of training episodes\n(band: {SPREADS[spread]})", fontsize=10)
         # Below the panels, each once: inside they would cover the curves.

@@ -16,8 +16,9 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from iqrl.colours import COLOURS, method_colour, shared_colours
 from iqrl.diagnostics.analysis.context_matrix import ContextMatrix
 from iqrl.errors import BadInput
-from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, plot_labels, squared_unit, unique
+from iqrl.experiments.report.arrangement import MeasuredRun, panel_title, plot_labels, squared_unit, unique
 from iqrl.experiments.report.figures.curves import colour_limit, drawing, percent, style_step_axis
+from iqrl.methods.registry import in_words
 from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_values
 
@@ -47,7 +48,7 @@ def plot_interference(run: Run, metrics: pl.DataFrame, path: str | Path, seed: i
             axis.set_title(f"seed {each}", loc="left", fontsize=10)
             if number < len(shown) - 1:
                 axis.set_xlabel("")
-        figure.suptitle(f"{run.method} on {common_settings([run])}")
+        figure.suptitle(in_words(run))
         figure.align_ylabels(panels)
         handles, labels = panels[0].get_legend_handles_labels()
         place = {"loc": "outside lower center", "ncols": 3, "frameon": False}
@@ -110,11 +111,10 @@ def plot_negative_interference(runs: Sequence[MeasuredRun], path: str | Path) ->
             for (_, metrics), label in zip(at(place), labels[place], strict=True):
                 _draw_run(axis, metrics, label, colour_of[label])
             axis.set_yscale("log")
-            axis.set_title(common_settings([run for run, _ in at(place)]))
-            unit = squared_unit([run for run, _ in at(place)])
-            axis.set_ylabel(f"negative interference,\n{unit}\n(band: lowest to highest seed)")
+            axis.set_title(panel_title([run for run, _ in at(place)]))
+            axis.set_ylabel(f"negative interference, {squared_unit([run for run, _ in at(place)])}")
             style_step_axis(axis)
-            axis.legend(frameon=False)
+            axis.legend(frameon=False, title="line: mean; band: all seeds", alignment="left")
     return Path(path)
 
 
@@ -202,7 +202,7 @@ def _write(axis: Axes, changes: np.ndarray, mean: float, place: tuple[int, int],
 def _title(matrix: ContextMatrix, run: Run) -> str:
     seeds, left_out = len(matrix.counts), len(matrix.left_out)
     of = "the agent's own contexts" if matrix.own else "clusters of its states"
-    lines = [f"{run.method} on {common_settings([run])}", f"{of}, {seeds} seed{'s' if seeds > 1 else ''}"]
+    lines = [in_words(run), f"{of}, {seeds} seed{'s' if seeds > 1 else ''}"]
     if left_out:
         lines.append(f"{left_out} of {matrix.counts.size} contexts have too few transitions and are left out")
     return "\n".join(lines)

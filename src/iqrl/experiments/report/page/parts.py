@@ -249,9 +249,9 @@ def _printed() -> str:
 # Comparisons of methods
 
 PROFILES = (
-    "Profiles, of every method: for each τ, the share of runs whose final is more than τ on the scale of its task; the "
-    "band is the 95% bootstrap interval stratified by cell. A line that is nowhere below another is at least as good "
-    "on every part of the scale."
+    "For each τ on the scale of a task: the share of a method's runs whose final return is more than τ. The band is "
+    "the 95% bootstrap interval, stratified by cell. A line that is nowhere below another is at least as good on every "
+    "part of the scale."
 )
 
 
