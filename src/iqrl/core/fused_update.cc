@@ -195,6 +195,24 @@ void dots(int64_t rows, int64_t depth, int64_t columns, const float* a, const fl
   }
 }
 
+// Working memory that stays with the thread, aligned to lines of the cache: vectors across two of them are slow.
+
+constexpr int64_t kLine = 16;
+
+int64_t in_lines(int64_t count) { return (count + kLine - 1) / kLine * kLine; }
+
+class Memory {
+ public:
+  float* of(int64_t count) {
+    if (numbers_.size() < static_cast<size_t>(count + kLine)) numbers_.resize(count + kLine);
+    const auto place = reinterpret_cast<uintptr_t>(numbers_.data()) / sizeof(float);
+    return numbers_.data() + (kLine - place % kLine) % kLine;
+  }
+
+ private:
+  std::vector<float> numbers_;
+};
+
 // Layers
 
 struct Layer {
@@ -235,19 +253,21 @@ void backward(int64_t batch, const float* x, const std::vector<Layer>& layers, c
   const Layer& last = layers.back();
   for (int64_t o = 0; o < outputs; ++o) dbiases[o] = std::accumulate(change + o * batch, change + (o + 1) * batch, 0.0f);
   product(outputs, batch, last.units, Straight{change, batch}, last.y, nullptr, dheads);
-  thread_local std::vector<float> above, below;
-  above.resize(batch * last.units);
-  product(batch, outputs, last.units, Transposed{change, batch}, heads, nullptr, above.data());
+  thread_local Memory one, other;
+  Memory *above = &one, *below = &other;
+  float* of_units = above->of(batch * last.units);
+  product(batch, outputs, last.units, Transposed{change, batch}, heads, nullptr, of_units);
   for (size_t number = layers.size(); number-- > 0;) {
     const Layer& layer = layers[number];
     const float* given = number ? layers[number - 1].y : x;
-    multiply_by_slopes<kind>(batch * layer.units, layer.y, above.data());
-    product(layer.given, batch, layer.units, Transposed{given, layer.given}, above.data(), nullptr, layer.dw);
-    sum_rows(batch, layer.units, above.data(), layer.db);
+    multiply_by_slopes<kind>(batch * layer.units, layer.y, of_units);
+    product(layer.given, batch, layer.units, Transposed{given, layer.given}, of_units, nullptr, layer.dw);
+    sum_rows(batch, layer.units, of_units, layer.db);
     if (number == 0) break;
-    below.resize(batch * layer.given);
-    dots(batch, layer.units, layer.given, above.data(), layer.w, below.data());
+    float* of_given = below->of(batch * layer.given);
+    dots(batch, layer.units, layer.given, of_units, layer.w, of_given);
     std::swap(above, below);
+    of_units = of_given;
   }
 }
 
@@ -340,17 +360,12 @@ template <class Call> ffi::Error by_activation(int32_t activation, Call call) {
   return ffi::Error::InvalidArgument("no such activation");
 }
 
-float* grown(std::vector<float>& memory, int64_t count) {
-  if (memory.size() < static_cast<size_t>(count)) memory.resize(count);
-  return memory.data();
-}
-
 // x: [batch, d]; weights: of the heads, [k, A, units] and [k, A], then of each layer, w and b; values: [k A, batch].
 ffi::Error Values(int32_t activation, Floats x, ffi::RemainingArgs weights, Result values) {
   const Floats heads = *weights.get<Floats>(0), biases = *weights.get<Floats>(1);
   const int64_t batch = second_of(x), outputs = second_of(*values), networks = x.element_count() / matrix_of(x);
   thread_local std::vector<Layer> layers;
-  thread_local std::vector<float> memory;
+  thread_local Memory memory;
   layers.resize(weights.size() / 2 - 1);
   return by_activation(activation, [&](auto kind) {
     for (int64_t n = 0; n < networks; ++n) {
@@ -361,7 +376,7 @@ ffi::Error Values(int32_t activation, Floats x, ffi::RemainingArgs weights, Resu
                           b.typed_data() + n * last_of(w), nullptr, nullptr, nullptr};
         units += last_of(w);
       }
-      float* y = grown(memory, batch * units);
+      float* y = memory.of(batch * units);
       for (Layer& layer : layers) layer.y = y, y += batch * layer.units;
       forward<kind>(batch, x.typed_data() + n * matrix_of(x), layers, heads.typed_data() + n * outputs * last_of(heads),
                     biases.typed_data() + n * outputs, outputs, values->typed_data() + n * outputs * batch);
@@ -382,7 +397,7 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
   thread_local std::vector<int64_t> counts;
   thread_local std::vector<Layer> layers;
   thread_local std::vector<Sample> samples;
-  thread_local std::vector<float> states, ys, gradients, between;
+  thread_local Memory states, ys, gradients, between;
   leaf.resize(3 * leaves), counts.resize(leaves), layers.resize(leaves / 2 - 1), samples.resize(batch);
   Result biases = *made.get<Floats>(1), first_layer = *made.get<Floats>(2);
   const int64_t outputs = biases->element_count() / networks, size = second_of(*first_layer);
@@ -396,21 +411,21 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
           counts[l] = each->element_count() / networks;
           leaf[3 * l + part] = each->typed_data() + n * counts[l];
         }
-        total += counts[l];
+        total += in_lines(counts[l]);
       }
-      float* gradient = grown(gradients, total);
+      float* gradient = gradients.of(total);
       std::vector<float*>& theta = leaf;
-      float* of_leaf = gradient + counts[0] + counts[1];
+      float* of_leaf = gradient + in_lines(counts[0]) + in_lines(counts[1]);
       for (size_t l = 0; l < layers.size(); ++l) {
         Result w = *made.get<Floats>(2 * l + 2);
         layers[l] = Layer{second_of(*w), last_of(*w), theta[6 * l + 6], theta[6 * l + 9], nullptr, of_leaf,
-                          of_leaf + counts[2 * l + 2]};
-        of_leaf += counts[2 * l + 2] + counts[2 * l + 3];
+                          of_leaf + in_lines(counts[2 * l + 2])};
+        of_leaf += in_lines(counts[2 * l + 2]) + in_lines(counts[2 * l + 3]);
         units += last_of(*w);
       }
-      float* y = grown(ys, batch * units);
+      float* y = ys.of(batch * units);
       for (Layer& layer : layers) layer.y = y, y += batch * layer.units;
-      float *x = grown(states, batch * size), *values = grown(between, 2 * outputs * batch);
+      float *x = states.of(batch * size), *values = between.of(2 * outputs * batch);
       float* change = values + outputs * batch;
       for (int64_t b = 0; b < batch; ++b) {
         samples[b].row = rows.typed_data() + n * matrix_of(rows) + slots.typed_data()[n * batch + b] * last_of(rows);
@@ -423,9 +438,9 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
       of.weight = weight.typed_data()[n];
       const auto sums = differentiate(of, samples, values, change);
       std::copy(sums.begin(), sums.end(), metrics->typed_data() + 3 * n);
-      backward<kind>(batch, x, layers, theta[0], outputs, change, gradient, gradient + counts[0]);
+      backward<kind>(batch, x, layers, theta[0], outputs, change, gradient, gradient + in_lines(counts[0]));
       const Rates rates{rate, epsilon, first, second, static_cast<float>(steps.typed_data()[n])};
-      for (size_t l = 0; l < leaves; gradient += counts[l++])
+      for (size_t l = 0; l < leaves; gradient += in_lines(counts[l++]))
         adam(counts[l], rates, gradient, leaf[3 * l], leaf[3 * l + 1], leaf[3 * l + 2]);
     }
     return ffi::Error::Success();
