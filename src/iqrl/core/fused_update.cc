@@ -293,8 +293,8 @@ void adam(int64_t count, Rates of, const float* __restrict gradient, float* __re
 // Loss
 
 float huber(float error) {
-  const float size = std::abs(error);
-  return size < 1 ? 0.5f * size * size : size - 0.5f;
+  const float size = std::abs(error), small = std::min(size, 1.0f);
+  return small * (size - 0.5f * small);
 }
 
 float huber_slope(float error) { return std::min(std::max(error, -1.0f), 1.0f); }
@@ -320,7 +320,8 @@ std::array<float, 3> differentiate(const Loss& loss, const std::vector<Sample>& 
   for (int64_t b = 0; b < batch; ++b) {
     const float *facts = samples[b].row + 2 * loss.size, *before = samples[b].target, *after = before + outputs;
     const int64_t action = facts[0], context = facts[3], next = facts[4];
-    const float best = *std::max_element(after + next * actions, after + (next + 1) * actions);
+    float best = after[next * actions];
+    for (int64_t a = 1; a < actions; ++a) best = std::max(best, after[next * actions + a]);
     const auto place = [=](int64_t head, int64_t a) { return (head * actions + a) * batch + b; };
     const float error = values[place(context, action)] - (facts[1] + facts[2] * best);
     change[place(context, action)] = share * huber_slope(error);
@@ -329,10 +330,11 @@ std::array<float, 3> differentiate(const Loss& loss, const std::vector<Sample>& 
     sums[0] += huber(error), sums[1] += highest;
     if (loss.held == 0) continue;
     for (int64_t head = 0; head < loss.heads; ++head) {
-      if (head == context && !loss.own_head) continue;
+      // A factor and no condition: which head is in use cannot be foreseen.
+      const float held = loss.held * (loss.own_head | (head != context));
       const float far = values[place(head, action)] - before[head * actions + action];
-      change[place(head, action)] += loss.weight * share * loss.held * huber_slope(far);
-      sums[2] += loss.held * huber(far);
+      change[place(head, action)] += loss.weight * share * held * huber_slope(far);
+      sums[2] += held * huber(far);
     }
   }
   for (float& sum : sums) sum *= share;

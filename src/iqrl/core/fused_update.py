@@ -11,17 +11,16 @@ It knows dense layers with linear heads, the Huber loss of a Q-learning step wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from iqrl.core.agent import AgentState, LearnUniforms, QFunction, QLearner
+from iqrl.core.agent import AgentState, LearnUniforms, QLearner
 from iqrl.core.cached_targets import CachedTargets
 from iqrl.core.losses import HeldHeads
-from iqrl.core.networks import Output, Params
+from iqrl.core.networks import Params
 from iqrl.core.types import Batch
 
 ACTIVATIONS = ("tanh", "relu", "leaky-relu")
@@ -38,11 +37,10 @@ class FusedUpdate(QLearner):
     rate: float = 5e-4
     adam_epsilon: float = 1e-8
 
-    def batch_outputs(self, q: QFunction, obs: jax.Array) -> Output:
-        call = jax.ffi.ffi_call(VALUES, _floats(self._outputs, obs.shape[1]), vmap_method="broadcast_all")
-        found = call(obs.T, *_leaves(q.params), activation=self._kind)
-        values = found.reshape(self.contexts.count, self.network.width, obs.shape[1])
-        return Output(q=values, values=values, features=jnp.zeros((0, obs.shape[1])))
+    def batch_values(self, params: Params, states: jax.Array) -> jax.Array:
+        """[k A, n] of states [n, d]; not to be differentiated."""
+        call = jax.ffi.ffi_call(VALUES, _floats(self._outputs, states.shape[0]), vmap_method="broadcast_all")
+        return call(states, *_leaves(params), activation=self._kind)
 
     def update(
         self, state: AgentState, step: jax.Array, random: LearnUniforms
@@ -53,7 +51,7 @@ class FusedUpdate(QLearner):
         clip, (averages, scale) = state.optimiser
         count = optax.safe_increment(averages.count)
         term = self.regularisers[0] if self.regularisers else None
-        held = term.form if term else NOT_HELD
+        held = (term.form if term else None) or NOT_HELD
         weight = jnp.asarray(term.weight(step) if term else 0.0, jnp.float32)
         moved = [leaf for part in (state.params, averages.mu, averages.nu) for leaf in _leaves(part)]
         call = jax.ffi.ffi_call(
@@ -79,8 +77,8 @@ class FusedUpdate(QLearner):
     def _targets(self, state: AgentState, batch: Batch, slots: jax.Array) -> tuple[jax.Array, jax.Array]:
         """What θ⁻ has on s and s': [M, 2 k A], and the rows that belong to the batch."""
         target, transition = self.target_of(state), batch.transitions
-        both = [self.batch_outputs(target, obs).values for obs in (transition.obs_tm1, transition.obs_t)]
-        return jnp.concatenate(both).reshape(2 * self._outputs, -1).T, jnp.arange(slots.shape[0])
+        both = [self.batch_values(target.params, obs.T) for obs in (transition.obs_tm1, transition.obs_t)]
+        return jnp.concatenate(both).T, jnp.arange(slots.shape[0])
 
     @property
     def _outputs(self) -> int:
@@ -97,7 +95,7 @@ class FusedCachedUpdate(FusedUpdate, CachedTargets):
 
     def _values(self, state: AgentState, numbers: jax.Array) -> jax.Array:
         states = self.replay.states.get(state.replay, numbers)
-        return self.batch_outputs(state.target, states.T).values.reshape(self._outputs, -1).T
+        return self.batch_values(state.target.params, states).T
 
     def _targets(self, state: AgentState, batch: Batch, slots: jax.Array) -> tuple[jax.Array, jax.Array]:
         return state.cache.reshape(-1, 2 * self._outputs), slots
