@@ -8,7 +8,8 @@ LAYERS = (
     "cli", "api sb3", "model callbacks", "exporting watching", "reproduction.beside reproduction.claims", "experiments",
     "reproduction", "diagnostics.explain",
     "diagnostics.analysis", "training", "diagnostics.interference", "training.timetable", "make_run", "methods", "envs",
-    "core", "settings", "statistics plugins tracking colours curve_svg diagnostics.metrics diagnostics.text", "files",
+    "core", "settings",
+    "accelerator statistics plugins tracking colours curve_svg diagnostics.metrics diagnostics.text", "files",
     "errors locks", "other_names",
 )  # fmt: skip
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names.split()}

@@ -104,6 +104,9 @@ class Training(Settings):
     period: int = setting(REQUIRED, "steps between two points of the curve; steps / 40 if not given", minimum=1)
     seeds: int = setting(5, "independent runs, trained side by side", minimum=1, maximum=LARGEST, paper="5")
     seed: int = setting(0, "the first seed; the others follow it", minimum=0, maximum=LARGEST)
+    accelerator: Literal["none", "fused"] = setting(
+        "none", "fused: updates of dqn and iq by one kernel of C++, which a compiler found here makes; other last bits"
+    )
 
 
 class Learning(Settings):

@@ -63,6 +63,15 @@ def q_learning(next_value: NextValue = max_value, error: Callable = huber) -> Va
     return lambda inputs: error(td_error(inputs, next_value))
 
 
+class HeldHeads(NamedTuple):
+    """A regulariser's loss where it is Σ_i Huber(Q(s, a, ω_i; θ) - Q(s, a, ω_i; θ⁻)) of the taken action a."""
+
+    own_head: bool
+    """whether i runs over ω(s), too"""
+    share: float
+    """a factor"""
+
+
 class Regulariser(NamedTuple):
     """Adds weight(step) · mean of loss(inputs) to what is minimised."""
 
@@ -72,3 +81,5 @@ class Regulariser(NamedTuple):
     """one number per sample [B], or one for the batch"""
     num_uniforms: int = 0
     """uniform numbers it needs per update, in `LossInputs.uniforms`"""
+    form: HeldHeads | None = None
+    """what it is, where a faster class may compute it (`core/fused_update.py`)"""

@@ -11,12 +11,14 @@ from typing import Any, Literal, NamedTuple
 
 import optax
 
+from iqrl import accelerator
 from iqrl.core import contexts, losses, networks, preprocessors, schedules
 from iqrl.core.agent import QLearner
 from iqrl.core.bounded_step import bounded_traces, share_between_actions, traced_q
 from iqrl.core.cached_targets import CachedTargets, cache_pays
 from iqrl.core.encoders import Encoder, convolutional
 from iqrl.core.features import make_features
+from iqrl.core.fused_update import FusedCachedUpdate, FusedUpdate
 from iqrl.core.layers import ACTIVATIONS, KernelInitialiser, glorot_kernel
 from iqrl.core.noisy import noisy_heads
 from iqrl.core.replay import Replay, frame_replay, one_copy, prioritised, ring_replay, uniform, whole
@@ -134,7 +136,11 @@ def q_learner(
         target_average=run.target_average,
         masked_actions=task.masked_actions,
     )
-    if caches_targets(run, preprocessor):
+    cached = caches_targets(run, preprocessor)
+    own_parts = network or replay or value_loss or optimiser
+    if run.accelerator == "fused" and not own_parts and has_fused_form(run, task, agent) and accelerator.found():
+        return in_fused_form(run, agent, cached)
+    if cached:
         return CachedTargets(**vars(agent))
     return in_sparse_form(run, agent) if has_sparse_form(run, agent) else agent
 
@@ -200,6 +206,22 @@ def caches_targets(run: Run, preprocessor: preprocessors.Preprocessor) -> bool:
     stands_still = run.has_target and not run.target_average and not preprocessor.shared and not run.noisy
     batch = run.buffer_size if run.sampling == "whole" else run.batch_size * run.gradient_steps
     return stands_still and cache_pays(run.buffer_size, batch / run.update_every, run.target_period)
+
+
+def has_fused_form(run: Run, task: Task, agent: QLearner) -> bool:
+    """Whether `core/fused_update.py` knows all that an update consists of."""
+    plain = not (run.network or run.layer_norm or run.dueling or run.noisy or run.own_layers or task.image)
+    states = not (run.normalise_inputs or agent.preprocessor.gates or agent.preprocessor.binary or task.masked_actions)
+    step = run.optimiser == "adam" and not run.gradient_clip and not run.share_step
+    loss = run.td_error == "huber" and not run.double_q and agent.has_target
+    terms = len(agent.regularisers) <= 1 and all(term.form for term in agent.regularisers)
+    batch = run.sampling != "prioritised" and run.features == "dense"
+    return plain and states and step and loss and terms and batch
+
+
+def in_fused_form(run: Run, agent: QLearner, cached: bool) -> FusedUpdate:
+    form = FusedCachedUpdate if cached else FusedUpdate
+    return form(**vars(agent), activation=run.activation, rate=run.learning_rate, adam_epsilon=run.adam_epsilon)
 
 
 def has_sparse_form(run: Run, agent: QLearner) -> bool:

@@ -21,7 +21,7 @@ from iqrl.core import scaling, schedules
 from iqrl.core.agent import QLearner
 from iqrl.core.contexts import ContextDivision
 from iqrl.core.contexts.sequential_kmeans import sequential_kmeans
-from iqrl.core.losses import Regulariser, huber
+from iqrl.core.losses import HeldHeads, Regulariser, huber
 from iqrl.core.masks import mean_over_legal
 from iqrl.core.networks import Output, head_mask, select_action
 from iqrl.core.types import LossInputs, Transition
@@ -142,7 +142,9 @@ def distillation(
         count = max(losses.shape[0] - (not own_head), 1)
         return jnp.sum(losses, axis=0) / {"sum": 1, "mean": count}[heads]
 
-    return Regulariser(name="distillation", weight=weight, loss=loss)
+    simple = actions == "taken" and heads == "sum" and distance is BETWEEN_VALUES
+    form = HeldHeads(own_head=own_head, share=1.0) if simple else None
+    return Regulariser(name="distillation", weight=weight, loss=loss, form=form)
 
 
 # How IQ is composed

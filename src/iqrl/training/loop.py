@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ import jax
 import numpy as np
 import polars as pl
 
+from iqrl import accelerator
+from iqrl.core.fused_update import FusedUpdate
 from iqrl.diagnostics.interference.meter import build_meter
 from iqrl.diagnostics.metrics import sort_columns
 from iqrl.envs.registry import make_task
@@ -299,6 +302,7 @@ class _Loop:
         return {"steps_per_second": self.steps_per_second, "compile_seconds": self.program.seconds}
 
     def run_to_end(self, interruption: Interruption) -> None:
+        self.note_accelerator()
         if self.store is not None:
             self.store.info.pop("stopped", None)
         while self.step < self.run.steps and not interruption.asked and not self.stopped:
@@ -312,6 +316,22 @@ class _Loop:
             where = f"{saved}continue with: iqrl resume {self.store.path}" if self.store else "nothing was saved"
             curves = curves_text(self.step, last_step(self.metrics), "; ")
             raise KeyboardInterrupt(f"stopped at step {self.step:,} of {self.run.steps:,}{curves}; {where}")
+
+    def note_accelerator(self) -> None:
+        """Whether the run that asks for it has the fused update goes into run.json; where it has not, or went on
+        without what it began with, that is said."""
+        if self.run.accelerator == "none":
+            return
+        fused, info = isinstance(self.agent, FusedUpdate), {} if self.store is None else self.store.info
+        why = accelerator.missing() or f"it does not know all that an update of this {self.run.method} consists of"
+        differs = "; the run began otherwise, so its last bits differ from here on" * (
+            info.get("fused", fused) != fused
+        )
+        if not fused:
+            warnings.warn(f"accelerator fused is not used: {why}{differs}.", stacklevel=2)
+        elif differs:
+            warnings.warn(f"accelerator fused is used{differs}.", stacklevel=2)
+        info["fused"] = fused
 
     @property
     def due(self) -> bool:
