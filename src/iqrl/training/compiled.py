@@ -187,14 +187,16 @@ class Driver:
         return body
 
     def _learning_body(self) -> Step:
-        """`update_every` steps, the last of them with an update."""
-        observe, learn = self._in_block(self.observe_step), self._in_block(self.learn_step)
-        before = self.timetable.update_every - 1
+        """`update_every` steps, then an update. The program has the step once, as a loop if there are several."""
+        observe, update = self._in_block(self.observe_step), self._in_block(self.update_step)
+        last = self.timetable.update_every - 1
 
         def body(carry: Carry, t: jax.Array, block: Uniforms) -> Carry:
-            if before:
-                carry = jax.lax.fori_loop(0, before, lambda i, c: observe(c, t + i, block), carry)
-            return learn(carry, t + before, block)
+            if last:
+                carry = jax.lax.fori_loop(0, last + 1, lambda i, c: observe(c, t + i, block), carry)
+            else:
+                carry = observe(carry, t, block)
+            return update(carry, t + last, block)
 
         return body
 
@@ -210,7 +212,10 @@ class Driver:
 
     def learn_step(self, carry: Carry, t: jax.Array, uniforms: Uniforms) -> Carry:
         """A step with an update."""
-        carry = self._observe(carry, t, uniforms)
+        return self.update_step(self._observe(carry, t, uniforms), t, uniforms)
+
+    def update_step(self, carry: Carry, t: jax.Array, uniforms: Uniforms) -> Carry:
+        """The update that follows step t."""
         random = randomness.hand_out(self.uniforms, uniforms.run)
         agent, metrics = self.agent.learn(carry.agent, t, random.learn)
         meter = self.meter.measure(carry.meter, carry.agent, agent, t)

@@ -200,8 +200,10 @@ def frame_replay(
     def newest_states(stored: FrameReplayState, t: jax.Array) -> jax.Array:
         """Of the steps since the last update; a step takes two rows at most."""
         env = (t - jnp.arange(min(update_every, n_envs))) % n_envs
-        back = jnp.arange(2 * -(-update_every // n_envs) + 1)
-        return place(env[:, None], own(stored.next_row, env)[:, None] - back).reshape(1, -1)
+        # Where an episode has just ended, nothing lies in the next row yet.
+        last = own(stored.next_row, env) - (own(stored.now, env) == 0)
+        back = jnp.arange(2 * -(-update_every // n_envs))
+        return place(env[:, None], last[:, None] - back).reshape(1, -1)
 
     states = StoredStates(
         count=n_envs * rows,
