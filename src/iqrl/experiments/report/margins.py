@@ -153,7 +153,8 @@ def margin_legend(margin: float) -> str:
     """
     return (
         f"{ABOVE.capitalize()}: the 95% interval of the difference lies above 0. {LEVEL.capitalize()}: above "
-        f"−{100 * margin:g}% of the task's range. {BELOW.capitalize()}: below 0. {OPEN.capitalize()}: none of these."
+        f"−{100 * margin:g}% of the task's range. {BELOW.capitalize()}: below 0. {OPEN.capitalize()}: none of these. "
+        "The first that holds counts."
     )
 
 
@@ -176,7 +177,7 @@ def margin_table(found: Sequence[Beside], reference: str, margin: float) -> Tabl
         caption=(
             f"Differences are {reference} minus the other run, in percent of the task's range, or in returns where no "
             f"range is known. {ABOVE}: the 95% interval lies above 0. {LEVEL}: it lies above −{100 * margin:g}%. "
-            f"{BELOW}: it lies below 0. {OPEN}: none of these"
+            f"{BELOW}: it lies below 0. {OPEN}: none of these. The first that holds counts"
         ),
         columns=columns,
         sections=sections,
