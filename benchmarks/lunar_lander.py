@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -179,18 +179,42 @@ def main() -> None:
     table(options)
 
 
+HEADS = ("training", "greedy", "best", "cpu_seconds", "megabytes")
+TITLES = {
+    "iqrl-recommended": "`iqrl train LunarLander-v3` (`local-q`)",
+    "iqrl-dqn-50000": "`dqn`, N = 50,000, the same network",
+    "iqrl-dqn-100": "`dqn`, N = 100",
+    "iqrl-iq-100": "`iq`, N = 100",
+    "iqrl-dqn-1": "`dqn`, N = 1",
+    "sb3-dqn-zoo": "Stable-Baselines3's DQN, RL-Zoo's settings",
+}
+
+
+def summarise(out: Path, steps: int, only: Iterable[str] = CONTESTANTS) -> dict[str, list[str]]:
+    """The number of seeds of each contestant, and the mean (lowest…highest) of each of HEADS; empty without seeds."""
+    found = {}
+    for name in only:
+        rows = [json.loads(file.read_text()) for file in sorted(out.glob(f"{name}-{steps}-*.json"))]
+        columns = [[row[head] for row in rows] for head in HEADS] if rows else []
+        cells = [f"{statistics.mean(each):.0f} ({min(each):.0f}…{max(each):.0f})" for each in columns]
+        found[name] = [str(len(rows)), *cells]
+    return found
+
+
 def table(options: argparse.Namespace) -> None:
-    heads = ("training", "greedy", "best", "cpu_seconds", "megabytes")
     print(f"{TASK}, {options.steps:,} steps; mean (lowest…highest seed)")
-    print(f"{'':18} {'seeds':>5} " + " ".join(f"{head:>20}" for head in heads))
-    for name in options.only:
-        files = sorted(options.out.glob(f"{name}-{options.steps}-*.json"))
-        rows = [json.loads(file.read_text()) for file in files]
-        cells = []
-        for head in heads if rows else ():
-            values = [row[head] for row in rows]
-            cells.append(f"{statistics.mean(values):.0f} ({min(values):.0f}…{max(values):.0f})")
-        print(f"{name:18} {len(rows):5} " + " ".join(f"{cell:>20}" for cell in cells))
+    print(f"{'':18} {'seeds':>5} " + " ".join(f"{head:>20}" for head in HEADS))
+    for name, (seeds, *cells) in summarise(options.out, options.steps, options.only).items():
+        print(f"{name:18} {seeds:>5} " + " ".join(f"{cell:>20}" for cell in cells))
+
+
+def markdown(out: Path, steps: int = 300_000) -> str:
+    """The same for a page, without contestants that have no seed."""
+    lines = ["| | seeds | training | greedy | best | processor seconds | MB |", "|---|" + "---:|" * 6]
+    lines += [
+        f"| {TITLES[name]} | {' | '.join(cells)} |" for name, cells in summarise(out, steps).items() if len(cells) > 1
+    ]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What the documentation must not leave out."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -44,6 +45,15 @@ def test_the_page_of_results_is_what_the_results_say():
     page = (DOCS / "results.md").read_text()
     assert "| CartPole-v0 | iq |" in page
     assert fill(page) == page
+
+
+def test_the_table_of_lunar_lander_is_what_the_seeds_say():
+    files = sorted((DOCS.parent / "benchmarks" / "results" / "lunar_lander").glob("iqrl-recommended-300000-*.json"))
+    greedy = [json.loads(file.read_text())["greedy"] for file in files]
+    row = re.search(r"^\| `iqrl train LunarLander-v3` .*$", (DOCS / "from-sb3.md").read_text(), re.M)[0].split(" | ")
+    assert (row[1], row[3]) == (
+        str(len(greedy)), f"{sum(greedy) / len(greedy):.0f} ({min(greedy):.0f}…{max(greedy):.0f})"
+    )  # fmt: skip
 
 
 def test_the_page_of_claims_is_what_the_results_say():
