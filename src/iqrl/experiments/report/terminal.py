@@ -187,9 +187,9 @@ def returns_text(returns: np.ndarray) -> str:
     if not np.isfinite(returns).any():
         return "no episode ended"
     mean, low, high = mean_curve(returns[:, None])[0], np.nanmin(returns), np.nanmax(returns)
-    digits = 0 if max(abs(low), abs(high)) >= 10 else 1
+    digits = 1 if max(abs(low), abs(high)) >= 10 else 2
     spread = f" ({low:.{digits}f}…{high:.{digits}f})" if len(returns) > 1 else ""
-    return f"return {mean:.{digits + 1}f}{spread}"
+    return f"return {mean:.{digits}f}{spread}"
 
 
 def speed_text(progress: TrainingProgress) -> str:
