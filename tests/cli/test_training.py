@@ -62,6 +62,8 @@ def test_contexts_auto_prints_what_was_found(run, monkeypatch, found, note):
     [
         ([], "which task? name one, such as CartPole-v0"),
         (["CartPol-v0"], "unknown task 'CartPol-v0'; did you mean CartPole-v0?"),
+        (["ReachEnv"], "unknown task 'ReachEnv'; choose from "),  # Reacher-v5 has no discrete actions
+        (["ReachEnv"], "Your own: file.py:ReachEnv."),
         (["CartPole-v0", "--method", "iqq"], "unknown method 'iqq'; did you mean iq?"),
         (["CartPole-v0", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
         (["CartPole-v0", "--activation", "tan"], "unknown activation 'tan'; did you mean tanh?"),
