@@ -232,7 +232,11 @@ def test_evaluate_prints_returns(run, trained):
     np.testing.assert_array_equal([seed["returns"] for seed in result.json["seeds"]], expected)
     assert (result.json["mean"], result.json["run"]) == (expected.mean(), "runs/dqn")
     digits = 1 if expected.mean() >= 10 else 2
-    assert err.splitlines()[-1] == f"all: mean {expected.mean():.{digits}f} over 4 greedy episodes"
+    low, high = (f"{end:.{1 if end >= 10 else 2}f}" for end in np.sort(expected.mean(axis=1)))
+    assert err.splitlines()[-1] == (
+        f"all: mean {expected.mean():.{digits}f} over 4 greedy episodes: 2 agents on the same 2 starts; "
+        f"means of the seeds: {low}…{high}"
+    )
     assert [line[:7] for line in err.splitlines()] == ["seed 0:", "seed 1:", "all: me"]
 
 
