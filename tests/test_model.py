@@ -300,5 +300,7 @@ def test_an_observation_of_another_shape_is_named_as_it_was_given():
             model.predict(wrong)
     with pytest.raises(BadInput, match=r"shape \(2,\) is expected, or \(n, 2\) for several; this is 'x'\."):
         model.predict("x")
+    with pytest.raises(BadInput, match=r"\(n, 2\) for several; this is \[\[0, 1\], \[2\]\]\."):
+        model.predict([[0, 1], [2]])
     with pytest.raises(BadInput, match=r"number 1 of the 2 in the observation is nan; each must be finite\."):
         model.predict([np.nan, 0.0])

@@ -242,11 +242,11 @@ class Model:
 
     def _predict_raw(self, observation: Any, masks: Any, seen: Any, acted: Any) -> np.ndarray:
         """For an environment whose spaces were brought to another form."""
-        one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
+        one = _shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
         rows = self._encoded(seen, [observation] if one else observation)
         if math.prod(self.result.task.observation_shape) not in (rows[0].size, rows.size):
             raise wrong_observation(
-                seen.shape or self.result.task.observation_shape, f"got shape {np.shape(observation)}"
+                seen.shape or self.result.task.observation_shape, f"got shape {_shape(observation)}"
             )
         if masks is not None:
             masks = _masks_in_rows(acted, [masks] if one else masks, len(rows))
@@ -307,6 +307,14 @@ def _change_text(change: Change) -> str:
     """
     values = ", ".join(f"{name} {pair[1]}" for name, pair in change.items() if name != "step")
     return f"{values} from step {change['step']:,}"
+
+
+def _shape(observation: Any) -> tuple[int, ...] | None:
+    """None of rows of different lengths."""
+    try:
+        return np.shape(observation)
+    except ValueError:
+        return None
 
 
 def _masks_in_rows(space: Any, masks: Any, count: int) -> np.ndarray:
