@@ -101,12 +101,17 @@ def test_the_network_as_it_was_released_has_one_more_layer_and_nothing_of_iq():
         ({"activation": "tahn"}, "did you mean tanh"),
         ({"double_q": 1}, "double_q must be true or false"),
         ({"buffersize": 3}, "did you mean buffer_size"),
-        ({"steps": 100, "period": 200}, "period is 200; it must be at most steps, 100"),
+        ({"steps": 1100, "period": 2000}, "period is 2000; it must be at most steps, 1100"),
         ({"steps": 1001, "update_every": 2}, "must be a multiple of update_every"),
         ({"learning_starts": 2}, "must be at least the number of contexts"),
         ({"seed": 2**32}, "seed must be at most"),
         ({"steps": 10**14}, "steps must be at most"),
         ({"steps": 2000, "learning_starts": 50_000}, "learning_starts is 50000; it must be at most steps, 2000"),
+        (
+            {"steps": 500},
+            "^iq waits 1,000 steps .learning_starts. before its first update: give more steps than that, or "
+            "learning_starts=200.$",
+        ),
         ({"steps": 2000, "update_every": 5000}, "steps is 2000; it must be a multiple of update_every, 5000"),
         ({"n_step": 5, "learning_starts": 4, "context_init": "random"}, "n_step is 5, so it must be at least 5"),
         (

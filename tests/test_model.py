@@ -68,8 +68,11 @@ def test_it_predicts_what_the_agent_of_the_first_seed_does(model):
     np.testing.assert_array_equal(actions, model.agents[0].predict(obs))
     assert state == "kept"
     assert model.predict(obs[0])[0] == actions[0]
-    with pytest.raises(BadInput, match="an observation has numbers of shape"):
+    with pytest.raises(BadInput, match=r"shape \(4,\) is expected, or \(n, 4\) for several; this is 'left'\."):
         model.predict("left")
+    obs[2, 1] = np.inf
+    with pytest.raises(BadInput, match=r"number 2 of the 4 in observation 3 is inf; each must be finite\."):
+        model.predict(obs)
 
 
 def test_a_callback_sees_each_period_and_stops():
@@ -293,7 +296,11 @@ def test_observations_and_actions_are_those_of_the_environment(tmp_path):
 def test_an_observation_of_another_shape_is_named_as_it_was_given():
     model = iqrl.LocalQ(Corner, **SMALL).learn(100)
     for wrong, shape in (([0, 0, 0], r"\(3,\)"), ([[0, 0, 0]], r"\(1, 3\)"), (np.zeros((2, 5)), r"\(2, 5\)")):
-        with pytest.raises(
-            BadInput, match=rf"an observation has shape \(2,\), several are \(n, …\), got shape {shape}"
-        ):
+        with pytest.raises(BadInput, match=rf"shape \(2,\) is expected, or \(n, 2\) for several; got shape {shape}"):
             model.predict(wrong)
+    with pytest.raises(BadInput, match=r"shape \(2,\) is expected, or \(n, 2\) for several; this is 'x'\."):
+        model.predict("x")
+    with pytest.raises(BadInput, match=r"\(n, 2\) for several; this is \[\[0, 1\], \[2\]\]\."):
+        model.predict([[0, 1], [2]])
+    with pytest.raises(BadInput, match=r"number 1 of the 2 in the observation is nan; each must be finite\."):
+        model.predict([np.nan, 0.0])

@@ -63,7 +63,7 @@ def test_progress_in_a_notebook(notebook):
     assert [text.count("<progress") for text in notebook] == [0, 1, 1]
     assert "dqn &lt;b&gt;: compiling…" in notebook[0]
     assert 'value="100" max="100"' in notebook[2]
-    assert "return 25.0 (20…30)" in notebook[2]
+    assert "return 25.0 (20.0…30.0)" in notebook[2]
 
 
 def test_elsewhere_there_is_no_notebook(monkeypatch):

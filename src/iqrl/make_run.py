@@ -105,7 +105,9 @@ def resolve_names(task: Named, method: Named, preset: str | None = None, **setti
     for name in values:
         if name not in {field.name for field in dataclasses.fields(cls)}:
             raise BadInput(f"{method_name} on {task_name} decides {shown(name)}, which is no setting of theirs.")
-    run = cls(task=task_name, method=method_name, **(_derived(values, steps) | values))
+    values = _derived(values, steps) | values
+    _refuse_short(method_name, values, given)
+    run = cls(task=task_name, method=method_name, **values)
     return found.settle(run, record, given)
 
 
@@ -120,6 +122,19 @@ def changed(run: Run, **settings: Any) -> Run:
             raise BadInput(f"{name} is settled when a model begins to learn; what may change is {', '.join(free)}.")
     _refuse_fixed(run.method, find_method(run.method), settings)
     return dataclasses.replace(run, **settings)
+
+
+def _refuse_short(method: str, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Steps that end before the method's own default lets it learn."""
+    starts, steps = values.get("learning_starts", settings_of(COMMON)["learning_starts"].default), values["steps"]
+    if "learning_starts" in given or starts <= steps:
+        return
+    every = values.get("update_every", 1)
+    enough = max(float(f"{steps / 3:.0e}") // every * every, every)  # a third of the steps, in one digit
+    raise BadInput(
+        f"{method} waits {starts:,} steps (learning_starts) before its first update: give more steps than that, or "
+        f"learning_starts={enough:.0f}."
+    )
 
 
 def _as_json(keywords: Mapping[str, Any]) -> str:

@@ -22,13 +22,14 @@ from typing import Any, ClassVar, ParamSpec, Self
 import gymnasium
 import numpy as np
 import polars as pl
+from gymnasium.spaces import Box
 
 from iqrl.callbacks import Callbacks, followed, refuse_misfits
 from iqrl.envs.external import copies_of
 from iqrl.envs.masks import BadMask, as_mask
 from iqrl.envs.registry import make_task
 from iqrl.envs.spaces import decode_action, encode_observation
-from iqrl.errors import BadInput
+from iqrl.errors import BadInput, shown
 from iqrl.exporting.export import Exported, export_result
 from iqrl.make_run import Named, changed, resolve
 from iqrl.methods.registry import METHODS
@@ -38,7 +39,7 @@ from iqrl.tracking import Tracker
 from iqrl.training.evaluation import evaluate
 from iqrl.training.loop import Display, Session, driver_of
 from iqrl.training.model_file import Change, read_model, write_model
-from iqrl.training.results import Result, TrainedAgent
+from iqrl.training.results import Result, TrainedAgent, wrong_observation
 from iqrl.training.run_directory import NO_EVALUATIONS
 
 P = ParamSpec("P")
@@ -241,11 +242,11 @@ class Model:
 
     def _predict_raw(self, observation: Any, masks: Any, seen: Any, acted: Any) -> np.ndarray:
         """For an environment whose spaces were brought to another form."""
-        one = np.shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
+        one = _shape(observation) == seen.shape if seen.shape is not None else not isinstance(observation, list)
         rows = self._encoded(seen, [observation] if one else observation)
         if math.prod(self.result.task.observation_shape) not in (rows[0].size, rows.size):
-            raise BadInput(
-                f"an observation has shape {seen.shape}, several are (n, …), got shape {np.shape(observation)}."
+            raise wrong_observation(
+                seen.shape or self.result.task.observation_shape, f"got shape {_shape(observation)}"
             )
         if masks is not None:
             masks = _masks_in_rows(acted, [masks] if one else masks, len(rows))
@@ -257,6 +258,8 @@ class Model:
         try:
             return np.stack([encode_observation(space, obs, image) for obs in observations])
         except Exception as error:
+            if isinstance(space, Box) and (image is None or image.stack == 1):
+                raise wrong_observation(space.shape, f"this is {shown(observations)}") from error
             raise BadInput(f"the observation is none of {space}: {in_a_sentence(error)}.") from error
 
     @property
@@ -304,6 +307,14 @@ def _change_text(change: Change) -> str:
     """
     values = ", ".join(f"{name} {pair[1]}" for name, pair in change.items() if name != "step")
     return f"{values} from step {change['step']:,}"
+
+
+def _shape(observation: Any) -> tuple[int, ...] | None:
+    """None of rows of different lengths."""
+    try:
+        return np.shape(observation)
+    except ValueError:
+        return None
 
 
 def _masks_in_rows(space: Any, masks: Any, count: int) -> np.ndarray:

@@ -29,6 +29,7 @@ from iqrl.files import read_bytes
 from iqrl.locks import BINARY, NO_LINKS
 
 PACKAGE = str(Path(__file__).parent)
+STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 VARIABLE = "IQRL_TRUST"
 """modules that are trusted, with commas between them"""
 
@@ -274,7 +275,7 @@ def in_a_sentence(error: BaseException) -> str:
     except Exception:  # the user's own, too
         lines = []
     frames = traceback.extract_tb(error.__traceback__)
-    others = ("site-packages", "<frozen", PACKAGE)
+    others = ("site-packages", "<frozen", PACKAGE, STANDARD_LIBRARY)
     own = [frame for frame in frames if not any(part in frame.filename for part in others)]
     where = f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
     return f"{type(error).__name__}{where}: {lines[0].rstrip('.')[:300] if lines else ''}"

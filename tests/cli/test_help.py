@@ -54,6 +54,17 @@ def test_the_help_of_a_method_has_its_defaults_and_not_what_it_decides(capsys):
     assert "--act-average" in own  # the recommended method
 
 
+def test_the_help_has_what_follows_from_the_task(capsys):
+    text = lambda *arguments: " ".join(help_of(capsys, *arguments, "--help").split())
+    known, unknown, elsewhere = text("CartPole-v1"), text(), text("CartPole-v1", "--method", "iq-re")
+    assert "with its defaults on CartPole-v1." in known
+    assert "as a multiple of the heads' step (default: 4)" in known
+    assert "a unit's range is divided (default: 32)" in known
+    assert "as a multiple of the heads' step (default: (units / 64)²; 4 for 128 units)" in unknown
+    assert "a unit's range is divided (default: 32 for up to 6 variables, else 16)" in unknown
+    assert "iq-re: " in elsewhere  # not for such tasks, and its own defaults are shown
+
+
 def test_an_unknown_method_has_no_help(refused):
     assert "unknown method 'srn'; did you mean srnn?" in refused("train", "--method", "srn", "--help")
 

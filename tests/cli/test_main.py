@@ -91,6 +91,7 @@ def test_errors_and_exit_codes(run, monkeypatch, error, code, message):
         (["study", "run", "mine.toml", "--worker", "2"], "unknown argument '--worker'; did you mean --workers?"),
         (["study", "status", ".", "extra"], "unexpected argument 'extra'; see iqrl study status --help."),
         (["report"], "the following arguments are required: DIR; see iqrl report --help."),
+        (["plot"], "the following arguments are required: RUN (iqrl list runs names them); see iqrl plot --help."),
     ],
 )
 def test_errors_in_arguments_are_one_sentence(refused, arguments, words):

@@ -62,6 +62,8 @@ def test_contexts_auto_prints_what_was_found(run, monkeypatch, found, note):
     [
         ([], "which task? name one, such as CartPole-v0"),
         (["CartPol-v0"], "unknown task 'CartPol-v0'; did you mean CartPole-v0?"),
+        (["ReachEnv"], "unknown task 'ReachEnv'; choose from "),  # Reacher-v5 has no discrete actions
+        (["ReachEnv"], "Your own: file.py:ReachEnv."),
         (["CartPole-v0", "--method", "iqq"], "unknown method 'iqq'; did you mean iq?"),
         (["CartPole-v0", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
         (["CartPole-v0", "--activation", "tan"], "unknown activation 'tan'; did you mean tanh?"),
@@ -230,7 +232,11 @@ def test_evaluate_prints_returns(run, trained):
     np.testing.assert_array_equal([seed["returns"] for seed in result.json["seeds"]], expected)
     assert (result.json["mean"], result.json["run"]) == (expected.mean(), "runs/dqn")
     digits = 1 if expected.mean() >= 10 else 2
-    assert err.splitlines()[-1] == f"all: mean {expected.mean():.{digits}f} over 4 greedy episodes"
+    low, high = (f"{end:.{1 if end >= 10 else 2}f}" for end in np.sort(expected.mean(axis=1)))
+    assert err.splitlines()[-1] == (
+        f"all: mean {expected.mean():.{digits}f} over 4 greedy episodes: 2 agents on the same 2 starts; "
+        f"means of the seeds: {low}…{high}"
+    )
     assert [line[:7] for line in err.splitlines()] == ["seed 0:", "seed 1:", "all: me"]
 
 

@@ -35,6 +35,14 @@ def test_two_runs_side_by_side_in_a_file(run, trained, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     code, out, err = run("watch", trained, trained, "--longest", 3, "--start", 1)
-    assert (code, out) == (0, "watch.gif\n")  # no screen, no terminal
+    assert (code, out) == (0, "wrote watch.gif\n")  # no screen, no terminal
     assert err == "dqn on CartPole-v0: return 3, still going after 3 steps\n" * 2
     assert Path("watch.gif").read_bytes()[:4] == b"GIF8"
+
+
+def test_that_there_is_no_picture_is_said_once(run, trained, monkeypatch):
+    monkeypatch.setattr("iqrl.watching.pictures._own_picture", lambda env, task: None)
+    code, out, err = run("watch", trained, trained, "--longest", 2, "--out", "bars.gif")
+    assert (code, out) == (0, "wrote bars.gif\n")
+    note = "CartPole-v0 draws no picture (by render_mode 'rgb_array'); its observations are shown as bars."
+    assert err.splitlines()[2:] == [note]

@@ -60,7 +60,7 @@ def test_predict_takes_one_or_many(result):
 
 
 def test_an_observation_of_the_wrong_shape_is_refused(result):
-    with pytest.raises(iqrl.BadInput, match=r"an observation has shape \(4,\), several are \(n, …\), got shape \(3,\)"):
+    with pytest.raises(iqrl.BadInput, match=r"shape \(4,\) is expected, or \(n, 4\) for several; got shape \(3,\)"):
         result.agents[0].predict(np.zeros(3))
 
 

@@ -76,7 +76,8 @@ class Parser(argparse.ArgumentParser):
             raise unknown(kind, value, action.choices)
 
     def error(self, message: str) -> NoReturn:
-        raise BadInput(f"{message[0].lower()}{message[1:].rstrip('.')}; see {self.prog} --help.")
+        runs = " (iqrl list runs names them)" if message.endswith("are required: RUN") else ""
+        raise BadInput(f"{message[0].lower()}{message[1:].rstrip('.')}{runs}; see {self.prog} --help.")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """argparse would say nothing where it cannot write."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +58,8 @@ class Flags(NamedTuple):
     groups: tuple[type, ...] = COMMON
     method: str | None = None
     """whose help is asked for: its own defaults are shown, and what it decides itself is not"""
+    task: str | None = None
+    """whose defaults are shown too, where it is one of the library's"""
 
 
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
@@ -93,7 +96,7 @@ def flags_of_train(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
 
 def _flags_in_help(task: str | None, method: str | None) -> Flags:
     """Those of one method first, and of the task if it is named."""
-    from iqrl.envs.registry import HOSTED, groups_of_task
+    from iqrl.envs.registry import HOSTED, TASKS, groups_of_task
     from iqrl.methods.registry import RECOMMENDED, find_method
 
     images = task is not None and task.startswith(("ALE/", "MinAtar/"))
@@ -101,7 +104,17 @@ def _flags_in_help(task: str | None, method: str | None) -> Flags:
     found = find_method(method)
     of_task = () if task is None else HOSTED if ":" in task else groups_of_task(task)
     groups = (*found.settings, *of_task, *COMMON)
-    return Flags(tuple(dict.fromkeys(groups)), method)
+    return Flags(tuple(dict.fromkeys(groups)), method, task if task in TASKS else None)
+
+
+def defaults_in_help(method: Method, task: str | None) -> Mapping[str, Any]:
+    """Those of a run, where the task is known. Else the method's own, and in words what follows from the task."""
+    if task is not None:
+        from iqrl.make_run import resolve
+
+        with contextlib.suppress(BadInput):  # a method that is not for such tasks has a help as well
+            return vars(resolve(task, method.name))
+    return {**method.defaults, **method.settled}
 
 
 def _refuse_other_names(rest: Iterable[str], flags: Sequence[str]) -> None:
@@ -111,12 +124,14 @@ def _refuse_other_names(rest: Iterable[str], flags: Sequence[str]) -> None:
             raise unknown("argument", argument.partition("=")[0], flags)
 
 
-def add_settings(parser: argparse.ArgumentParser, groups: Iterable[type], method: Method | None = None) -> None:
+def add_settings(
+    parser: argparse.ArgumentParser, groups: Iterable[type], method: Method | None = None, task: str | None = None
+) -> None:
     """Every field of the groups as a flag. A flag that is not given is absent from the options, so file and preset
-    decide. With a method: its own defaults, without what it decides itself."""
+    decide. With a method: the defaults that it has, on that task, without what it decides itself."""
     groups = tuple(groups)
     types = types_of(groups)
-    defaults, fixed = ({}, {}) if method is None else (method.defaults, method.fixed)
+    defaults, fixed = ({}, {}) if method is None else (defaults_in_help(method, task), method.fixed)
     for group in groups:
         fields = [field for field in fields_of(group) if field.name not in fixed]
         section = parser.add_argument_group(group.__doc__) if fields else parser

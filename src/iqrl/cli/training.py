@@ -49,10 +49,14 @@ def add_train(commands: Any, flags: Flags) -> None:
         "train",
         help="train a method on a task",
         usage="%(prog)s [TASK] [--method METHOD] [SETTINGS]",
-        description=_description(method),
+        description=_description(method, flags.task),
         epilog=(MORE_HELP if method else "")
-        + "The defaults above are those of classic control; images have others: see docs/images.md. The file run.json "
-        "in the directory of a run has all its settings.",
+        + (
+            ""
+            if flags.task
+            else "The defaults above are those of classic control; images have others: see docs/images.md. "
+        )
+        + "The file run.json in the directory of a run has all its settings.",
     )
     parser.set_defaults(command=train)
     parser.add_argument(HELP_ALL, action="help", help="show the settings of all methods and tasks, and exit")
@@ -71,17 +75,18 @@ def add_train(commands: Any, flags: Flags) -> None:
         "--out", type=file_path, metavar="DIR", help="directory of the run (default: runs/TASK-METHOD-N…)"
     )
     add_json(parser, "the summary")
-    add_settings(parser, (*flags.groups, Following), method)
+    add_settings(parser, (*flags.groups, Following), method, flags.task)
     add_cores(parser)
     add_device(parser)
     add_devices(parser)
 
 
-def _description(method: Method | None) -> str:
+def _description(method: Method | None, task: str | None) -> str:
     """Whose settings and defaults are shown."""
     if method is None:
         return "The settings of all methods and tasks. A default is that of dqn where the method has none of its own."
-    return f"{method.name}: {method.summary} ({method.paper}). Below are its settings, with its defaults."
+    of_task = f" on {task}" if task else ""
+    return f"{method.name}: {method.summary} ({method.paper}). Below are its settings, with its defaults{of_task}."
 
 
 def _record(name: str) -> Method:

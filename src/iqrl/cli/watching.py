@@ -63,6 +63,11 @@ def watch(options: argparse.Namespace) -> None:
         steps = len(episode.moments) - 1
         who, total = f"{episode.run.method} on {episode.run.task}", three_digits(episode.total)
         print(f"{who}: return {total}, {end} after {steps:,} steps", file=sys.stderr)
+    for task in dict.fromkeys(each.run.task for each in episodes if each.moments[0].variables is not None):
+        print(
+            f"{task} draws no picture (by render_mode 'rgb_array'); its observations are shown as bars.",
+            file=sys.stderr,
+        )
     _show(make_film(episodes, options.fps), options.out, ", ".join(episode.run.method for episode in episodes))
 
 
@@ -106,4 +111,4 @@ def _show(film: Film, out: Path | None, title: str) -> None:
         play_in_terminal(film, sys.stdout, columns, rows - 2)
     else:
         write_film(film, out or FILE)
-        print(out or FILE)
+        print(f"wrote {out or FILE}")

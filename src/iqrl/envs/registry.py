@@ -45,6 +45,8 @@ TASKS: dict[str, TaskEntry] = {
     "MinAtar/Seaquest-v1": minatar("MinAtar/Seaquest-v1", seaquest),
     "MinAtar/SpaceInvaders-v1": minatar("MinAtar/SpaceInvaders-v1", space_invaders),
 }
+CONTINUOUS = ("mujoco", "Continuous", "Pendulum", "BipedalWalker", "CarRacing")
+"""in names or modules of Gymnasium's environments whose actions are not discrete"""
 HOSTED: tuple[type[Settings], ...] = (ExternalSettings, VectorSettings)
 """settings of Gymnasium's environments"""
 TASK_GROUPS: tuple[type[Settings], ...] = (PendulumSettings, MountainCarSettings, GameSettings, *HOSTED)
@@ -95,7 +97,8 @@ def find_task(name: str) -> TaskEntry:
     if name.endswith(".py"):
         raise BadInput(f"{name} is a file; name the environment in it, too, such as {name}:MyEnv.")
     if ":" not in name:
-        raise unknown("task", name, TASKS, also=_registered())
+        own = f" Your own: file.py:{name}." if name.isidentifier() else ""
+        raise BadInput(f"{unknown('task', name, TASKS, also=_registered())}{own}")
     return _own_task(name, load_attribute(name))
 
 
@@ -147,8 +150,11 @@ def _has_parameter(function: Callable) -> bool:
 
 
 def _registered() -> list[str]:
-    """What Gymnasium has, and the games of Atari where they are installed; not those under their old names."""
-    names = [name for name, spec in gymnasium.registry.items() if "ale_py" not in str(spec.entry_point)]
+    """What Gymnasium has, and the games of Atari where they are installed; not those under their old names, nor what is
+    known to have no discrete actions."""
+    others = ("ale_py", *CONTINUOUS)
+    written = {name: f"{name} {spec.entry_point}" for name, spec in gymnasium.registry.items()}
+    names = [name for name, text in written.items() if not any(word in text for word in others)]
     with contextlib.suppress(PackagesMissing):
         names += [f"ALE/{game}-v5" for game in game_names()]
     return names

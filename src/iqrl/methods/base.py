@@ -85,6 +85,8 @@ class Method(NamedTuple):
     """`paper`: its values in the IQ paper; `original`: those of its own paper, for tasks with vectors"""
     settle: Callable[[Run, Task, Mapping[str, Any]], Run] = lambda run, task, given: run
     """(run, task, settings given) -> the run with what depends on its task; may refuse it"""
+    settled: Mapping[str, str] = {}
+    """defaults that `settle` decides, in words, for the help"""
     observations: Literal["any", "vectors", "images"] = "any"
     """what it is for; other tasks are refused"""
     reduces_to: tuple[str, Mapping[str, Any]] | None = None

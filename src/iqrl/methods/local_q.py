@@ -70,6 +70,11 @@ METHODS = (
         },
         fixed=NOTHING_STORED | {"n_step": 1, "own_layers": 0, "noisy": False, "dueling": False},
         settle=settle,
+        settled={
+            "trunk_step": f"(units / {FIRST_UNITS})²; 4 for 128 units",
+            "bins": f"{FINE_BINS} for up to {FEW_VARIABLES} variables, else 16",
+            "layer_norm": "no; yes for images",
+        },
         search={
             "step_bound": Span(1.0, 4.0, log=True), "share_step": Span(0.0, 0.95),
             "act_average": Span(0.001, 0.1, log=True),

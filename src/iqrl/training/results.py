@@ -25,6 +25,22 @@ from iqrl.settings import Run
 from iqrl.statistics.curves import mean_curve, steps_and_returns, summarise
 
 
+def wrong_observation(shape: tuple[int, ...], got: str) -> BadInput:
+    """
+    >>> str(wrong_observation((2,), "got shape (1,)"))
+    'an observation of shape (2,) is expected, or (n, 2) for several; got shape (1,).'
+    """
+    several = ", ".join(["n", *map(str, shape)])
+    return BadInput(f"an observation of shape {shape} is expected, or ({several}) for several; {got}.")
+
+
+def _not_finite(rows: np.ndarray) -> BadInput:
+    """Which number of which observation, both counted from 1."""
+    row, place = np.argwhere(~np.isfinite(rows))[0]
+    which = f"observation {row + 1}" if len(rows) > 1 else "the observation"
+    return BadInput(f"number {place + 1} of the {rows.shape[1]} in {which} is {rows[row, place]}; each must be finite.")
+
+
 class TrainedAgent:
     """One seed's policy, without exploration.
 
@@ -91,12 +107,16 @@ class TrainedAgent:
         try:
             given = np.asarray(obs, np.float32)
         except (TypeError, ValueError) as error:
-            raise BadInput(f"an observation has numbers of shape {self._shape}, got {shown(obs)}.") from error
+            raise wrong_observation(self._shape, f"this is {shown(obs)}") from error
         if self._is_one(given.shape) and (given.ndim == 1 or given.shape[0] != 1):
-            return given.reshape(-1)
-        if given.ndim > 1 and self._is_one(given.shape[1:]):
-            return given.reshape(len(given), -1)
-        raise BadInput(f"an observation has shape {self._shape}, several are (n, …), got shape {given.shape}.")
+            rows = given.reshape(-1)
+        elif given.ndim > 1 and self._is_one(given.shape[1:]):
+            rows = given.reshape(len(given), -1)
+        else:
+            raise wrong_observation(self._shape, f"got shape {given.shape}")
+        if not np.isfinite(rows).all():
+            raise _not_finite(np.atleast_2d(rows))
+        return rows
 
     def _is_one(self, shape: tuple[int, ...]) -> bool:
         """Numbers in a row, too, are one; sides of length one make no difference."""

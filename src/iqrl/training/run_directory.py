@@ -412,7 +412,7 @@ def _final_text(store: RunStore) -> str:
     """The return over the last tenth, so that runs of one task can be told apart."""
     metrics = store.metrics() if (store.path / METRICS_FILE).exists() else NO_ROWS
     value = summarise(mean_curve(steps_and_returns(metrics)[1]))["final"] if metrics.height else None
-    return "" if value is None else f", final return {value:,.1f}"
+    return "" if value is None else f", final return {value:,.{1 if abs(value) >= 10 else 2}f}"
 
 
 def describe_runs(directory: Path) -> dict[Path, str]:

@@ -173,6 +173,14 @@ def test_an_unmeasured_run_says_how_to_measure():
     assert "interference, 0.9 tail" not in page
 
 
+def test_only_words_that_occur_are_explained():
+    words_of = lambda page: re.findall(r"\*(\w[^*]*)\*:", page.partition("## Words")[2])
+    calm = explain(run_of(seeds=2), table(noise(3, 22), noise(3, 22, seed=1)))
+    assert words_of(calm) == ["Fall", "Best level", "Final", "Exploring"]
+    fallen = words_of(explain(run_of(), table(collapsing(), **interfering())))
+    assert {"Lasted", "Moved", "Spread", "Raised", "Contexts", "0.9 tail"} <= {*fallen}
+
+
 def test_a_recovered_fall():
     page = explain(run_of(), table(collapsing(recovered=True)))
     assert page.startswith("**Fine** in 1 of 1 seed. The return ended at 180.0; its best level was 198.0;")

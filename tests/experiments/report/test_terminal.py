@@ -36,7 +36,7 @@ def test_displays_say_return_epsilon_speed_and_time_left(kind):
     with kind(console, "iq on CartPole-v0") as display:
         display(PROGRESS)
     text = stream.getvalue()
-    for words in ("iq on CartPole-v0", "return 20.0 (10…30)", "0.50", "3 × 4,115 steps/s", "1:15 left"):
+    for words in ("iq on CartPole-v0", "return 20.0 (10.0…30.0)", "0.50", "3 × 4,115 steps/s", "1:15 left"):
         assert words in text
 
 
@@ -79,6 +79,7 @@ def test_the_table_of_results_says_what_its_numbers_are(seeds):
 def test_small_words():
     assert clock(3661) == "1:01:01"
     assert returns_text(np.array([np.nan])) == "no episode ended"
+    assert returns_text(np.array([0.02, 0.13, np.nan])) == "return 0.07 (0.02…0.13)"
 
 
 def test_numbers_of_a_seed_by_hand():

@@ -55,9 +55,9 @@ def write_page(diagnosis: Diagnosis, picture: str = "", path: str = "RUN") -> st
         write_association(diagnosis.association, diagnosis.coincidence, diagnosis.measured),
         write_advice(summary),
         write_seeds(diagnosis),
-        write_glossary(diagnosis),
     ]
-    return name_run("\n\n".join(section for section in sections if section) + "\n", path)
+    above = "\n\n".join(section for section in sections if section)
+    return name_run(f"{above}\n\n{write_glossary(diagnosis, above)}\n", path)
 
 
 def name_run(text: str, path: str) -> str:
@@ -275,7 +275,8 @@ def _write_row(judged: SeedFate) -> list[str]:
     return cells
 
 
-def write_glossary(diagnosis: Diagnosis) -> str:
+def write_glossary(diagnosis: Diagnosis, above: str) -> str:
+    """What the words that occur above mean."""
     lines = [
         f"*Fall*: from the highest return so far to the lowest before half of the loss is regained, deeper than "
         f"{percent(diagnosis.drop)} of the seed's range of returns.",
@@ -284,17 +285,24 @@ def write_glossary(diagnosis: Diagnosis) -> str:
         "return regained half.",
         "*Best level*: the highest median of three successive periods. *Final*: the mean of the last tenth.",
         "*Exploring*: the first periods, in which most actions were random.",
-        f"*Moved*: further than {MOVED:g} spreads from the median of that seed's {PAST} periods before. A spread is "
-        "the median absolute deviation × 1.48. *Raised*: moved upwards.",
-        "What moved before a fall need not have caused it.",
+        f"*Moved*: further than {MOVED:g} spreads from the median of that seed's {PAST} periods before. *Spread*: "
+        "the median absolute deviation × 1.48. *Raised*: moved upwards. What moved before a fall need not have caused "
+        "it.",
     ]
     if "aei_contexts" in diagnosis.columns:
         whose = "the agent's own" if diagnosis.heads > 1 else "clusters of states found before training"
         lines.append(f"*Contexts*: {whose}, counted from 0.")
     if "update_interference" in diagnosis.columns:
-        lines.append("*0.9 tail*: the mean of the largest tenth of the periods in the last half of the run.")
-        lines.append("`iqrl interference RUN` draws the curves.")
-    return "## Words\n\n" + "\n".join(f"- {line}" for line in lines)
+        lines.append(
+            "*0.9 tail*: the mean of the largest tenth of the periods in the last half of the run. "
+            "`iqrl interference RUN` draws the curves."
+        )
+    return "## Words\n\n" + "\n".join(f"- {line}" for line in lines if _explains(line, above.lower()))
+
+
+def _explains(line: str, above: str) -> bool:
+    """Whether a word that the line explains occurs above, or a form of it: "falls" is one of "fall"."""
+    return any(re.search(rf"\b{re.escape(word.lower())}", above) for word in re.findall(r"\*([^*]+)\*:", line))
 
 
 # The same as data

@@ -187,9 +187,9 @@ def returns_text(returns: np.ndarray) -> str:
     if not np.isfinite(returns).any():
         return "no episode ended"
     mean, low, high = mean_curve(returns[:, None])[0], np.nanmin(returns), np.nanmax(returns)
-    digits = 0 if max(abs(low), abs(high)) >= 10 else 1
+    digits = 1 if max(abs(low), abs(high)) >= 10 else 2
     spread = f" ({low:.{digits}f}…{high:.{digits}f})" if len(returns) > 1 else ""
-    return f"return {mean:.{digits + 1}f}{spread}"
+    return f"return {mean:.{digits}f}{spread}"
 
 
 def speed_text(progress: TrainingProgress) -> str:
@@ -331,12 +331,16 @@ def print_best(store: RunStore, file: TextIO) -> None:
 
 
 def print_returns(by_seed: Mapping[int, np.ndarray], greedy: bool, file: TextIO) -> None:
-    """Mean, worst and best return of the episodes of each seed, and the mean of all."""
+    """Mean, worst and best return of the episodes of each seed, the mean of all, and the range of the seeds' means."""
     for seed, row in by_seed.items():
         print(f"seed {seed}: mean {_text(row.mean())}, worst {_text(row.min())}, best {_text(row.max())}", file=file)
     returns = np.concatenate(list(by_seed.values()))
     episodes = f"{'greedy ' if greedy else ''}episode{'s' if returns.size > 1 else ''}"
-    print(f"all: mean {_text(returns.mean())} over {returns.size} {episodes}", file=file)
+    means = [row.mean() for row in by_seed.values()]
+    starts = f"{len(returns) // len(means)} start{'s' if len(returns) > len(means) else ''}"
+    spread = f": {len(means)} agents on the same {starts}; means of the seeds: {_text(min(means))}…{_text(max(means))}"
+    together = f"{returns.size} {episodes}{spread if len(means) > 1 else ''}"
+    print(f"all: mean {_text(returns.mean())} over {together}", file=file)
 
 
 def report_measured(stores: Sequence[RunStore], directory: Path, console: Console) -> dict[str, Any]:
