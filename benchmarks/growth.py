@@ -98,7 +98,7 @@ def draw(method: str, panels: dict[Panel, dict[int, list[float]]], path: Path) -
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     short = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-    figure, axes = plt.subplots(1, len(panels), figsize=(3.2 * len(panels), 3.2), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 3), layout="constrained", sharey=True)
     colour = COLOURS[METHODS.get(method, 0)]
     for axis, (panel, times) in zip(axes, panels.items(), strict=True):
         middle = [statistics.median(each) for each in times.values()]
@@ -112,6 +112,8 @@ def draw(method: str, panels: dict[Panel, dict[int, list[float]]], path: Path) -
             each.set_major_formatter(short)
             each.set_minor_formatter(NullFormatter())
         axis.grid(alpha=0.3)
+    bottom, top = axes[0].get_ylim()
+    axes[0].set_yticks([each for each in (1, 2, 5, 10, 20, 50, 100) if bottom <= each <= top])
     axes[0].set_ylabel("µs per step of one seed")
     figure.savefig(path, dpi=120)
 
