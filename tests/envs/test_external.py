@@ -276,7 +276,7 @@ def test_grey_pictures_are_seen_in_stacks():
     agent = result.agents[0]
     several = np.stack([seen, np.zeros_like(seen)])
     np.testing.assert_allclose(agent.q_values(several)[0], agent.q_values(seen[..., None]), rtol=1e-5)
-    with pytest.raises(iqrl.BadInput, match=r"has shape \(3, 12, 12, 1\), .* got shape \(12, 12, 3\)"):
+    with pytest.raises(iqrl.BadInput, match=r"of shape \(3, 12, 12, 1\) is expected, .* got shape \(12, 12, 3\)"):
         agent.predict(np.moveaxis(seen, 0, 2))
     assert iqrl.evaluate(result, episodes=1).shape == (1, 1)
 

@@ -137,7 +137,7 @@ def test_a_run_in_processes_goes_on_bit_for_bit_as_one_that_was_never_stopped(tm
 @pytest.mark.parametrize(
     ("task", "method", "settings", "said"),
     [
-        (f"{HERE}:Wandering", "dqn", {"period": 10}, "period is 10; it must be a multiple of n_envs, 4"),
+        (f"{HERE}:Wandering", "dqn", {"period": 10, "learning_starts": 100}, "period is 10; it must be a multiple of"),
         (f"{HERE}:Wandering", "dqn", {"learning_starts": 5, "n_step": 3}, "n_step is 3, so it must be at least 9"),
         (f"{HERE}:Wandering", "stream-q", {}, "trace_decay is 0.8; traces follow one episode"),
         ("CartPole-v1", "dqn", {}, "n_envs is a setting of environments outside the program; it does not apply"),

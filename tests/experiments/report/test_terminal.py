@@ -49,9 +49,9 @@ def test_the_live_line_is_not_cut_in_80_columns():
         display(long)
     text = stream.getvalue()
     assert "local-q CartPole-v1, stores nothing" in text
-    assert "1:15 left  return -1117.0 (-1234…-1000)  evaluation -1234.5" in text
+    assert "1:15 left  return -1117.0 (-1234.0…-1000.0)  evaluation -1234.5" in text
     assert "…\n" not in text
-    assert live_text(long, 40) == "1:15 left  return -1117.0 (-1234…-1000)"
+    assert live_text(long, 44) == "1:15 left  return -1117.0 (-1234.0…-1000.0)"
     assert live_text(long, 30) == "1:15 left  evaluation -1234.5"
 
 
