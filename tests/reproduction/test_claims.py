@@ -10,7 +10,16 @@ from recomputed import NUMBERS, RANGE, ROOT, curves_of, near, number, rows_betwe
 from iqrl.experiments.study.results import RunRecord, StudyResults
 from iqrl.reproduction.claims.contrasts import Contrast, Effect, MeasuredCurves, MeasuredStudy, contrast, select
 from iqrl.reproduction.claims.evaluate import measure_claims, read_claims
-from iqrl.reproduction.claims.observations import larger_advantage, lower_column, never_collapses
+from iqrl.reproduction.claims.observations import (
+    best_contexts,
+    collapses,
+    far_from_optimal,
+    heads_apart,
+    larger_advantage,
+    lower_column,
+    never_collapses,
+    varies_by_task,
+)
 from iqrl.reproduction.claims.verdicts import by_measure, by_rival, support
 from iqrl.reproduction.printed import ATARI_SETTINGS, printed_deterioration
 from iqrl.statistics.intervals import Interval
@@ -117,6 +126,50 @@ def test_a_single_seed_that_collapsed_is_not_elimination():
     one = never_collapses(runs_of_returns({("iq", 1): [held, fallen], ("dqn", 1): [fallen, fallen]}), part)
     assert one.found == ["not shown"]
     assert one.text.startswith("iq: 1 of 2 seeds collapsed, most of them on CartPole-v0 with N=1 (1 of 2)")
+
+
+def test_a_quarter_that_was_lost_is_counted_beside_the_half():
+    """A random policy has 22: of the 160 that were gained 60 are lost in the last tenth."""
+    lost_a_third = [182.0] * 9 + [122.0]
+    study = runs_of_returns({("dqn", 1): [lost_a_third, lost_a_third]})
+    one = collapses(study, {"own": {"method": "dqn"}})
+    assert one.found == ["not shown", "yes"]
+    assert "dqn on CartPole-v0, N=1: 0 of 2 lost half, 2 a quarter." in one.text
+
+
+def test_the_best_and_the_worst_number_of_contexts():
+    config = {"task": "CartPole-v0", "method": "iq", "buffer_size": 1}
+    runs = [
+        MeasuredCurves("", config | {"contexts": k}, np.full((2, 10), level))
+        for k, level in ((1, 100.0), (2, 50.0), (3, 20.0))
+    ]
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(), [], 0), runs)
+    words = [best_contexts(study, {"best": {"CartPole-v0": k}}).found for k in (1, 2, 3)]
+    assert words == [["yes"] * 3, ["not shown"] * 3, ["the opposite"] * 3]
+    far = far_from_optimal(study, {"own": {"contexts": [2, 3]}})
+    assert (far.found, far.text[:52]) == (["yes", "yes"], "Below 95% of the range at the highest: 2 of 2. k = 2")
+
+
+def test_a_contribution_varies_if_it_has_both_signs():
+    flat = lambda level: [[level] * 10, [level] * 10]
+    study = runs_of_returns({
+        ("iq", 1): flat(104.5), ("iq", 100): flat(104.5), ("a", 1): flat(9.0), ("a", 100): flat(200.0),
+        ("b", 1): flat(9.0), ("b", 100): flat(9.0),
+    })  # fmt: skip
+    one = varies_by_task(study, {"own": "iq", "others": ["a", "b"]})
+    assert one.found == ["yes", "not shown"]
+    assert "a: from −50% (CartPole-v0 with N=100) to +50% (CartPole-v0 with N=1)" in one.text
+
+
+def test_the_values_of_heads_are_those_of_the_last_tenth():
+    rows = [{"run": "iq", "seed": seed, "step": step, "heads": [float(seed), 9.0 if step < 10 else -1.0]}
+            for seed in (-2, -3) for step in range(1, 11)]  # fmt: skip
+    run = RunRecord("iq", "mine", "", {"method": "iq"}, (), {}, {})
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(rows), [run], 0), [])
+    one = heads_apart(study, {"own": "iq", "column": "heads", "most": 0.0})
+    assert (one.found, one.seeds) == (["yes"], 2)
+    assert "−3.0, −1.0; −2.0, −1.0." in one.text
+    assert heads_apart(study, {"own": "iq", "column": "heads", "most": -1.5}).found == ["not shown"]
 
 
 def test_which_rival_has_which_word():
