@@ -9,9 +9,19 @@ from recomputed import NUMBERS, RANGE, ROOT, curves_of, near, number, rows_betwe
 
 from iqrl.experiments.study.results import RunRecord, StudyResults
 from iqrl.reproduction.claims.contrasts import Contrast, Effect, MeasuredCurves, MeasuredStudy, contrast, select
-from iqrl.reproduction.claims.evaluate import read_claims
-from iqrl.reproduction.claims.observations import lower_column
-from iqrl.reproduction.claims.verdicts import by_measure, support
+from iqrl.reproduction.claims.evaluate import measure_claims, read_claims
+from iqrl.reproduction.claims.observations import (
+    best_contexts,
+    collapses,
+    far_from_optimal,
+    heads_apart,
+    larger_advantage,
+    lower_column,
+    never_collapses,
+    varies_by_task,
+)
+from iqrl.reproduction.claims.verdicts import by_measure, by_rival, support
+from iqrl.reproduction.printed import ATARI_SETTINGS, printed_deterioration
 from iqrl.statistics.intervals import Interval
 
 # Rules
@@ -84,9 +94,125 @@ def test_a_column_that_is_lower_is_counted_by_cells_and_by_seeds():
     assert "than dqn in 1 of 1 (P 0.75), than srnn in 0 of 1 (P 0.00)." in found.text
 
 
+def runs_of_returns(returns):
+    """{(method, N): the returns of two seeds on CartPole-v0}; nothing else is known of them."""
+    config = {"task": "CartPole-v0"}
+    runs = [
+        MeasuredCurves("", config | {"method": method, "buffer_size": size}, np.array(of_seeds, float))
+        for (method, size), of_seeds in returns.items()
+    ]
+    return MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(), [], 0), runs)
+
+
+def test_an_advantage_is_larger_if_the_difference_of_the_differences_is():
+    flat = lambda level: [[level] * 10, [level] * 10]
+    study = runs_of_returns({
+        ("iq", 1): flat(190.0), ("dqn", 1): flat(94.5), ("iq", 100): flat(199.5), ("dqn", 100): flat(199.5),
+    })  # fmt: skip
+    part = {"own": "iq", "others": ["dqn"], "at": 1, "beside": 100, "measures": ["final", "highest", "fall"]}
+    one = larger_advantage(study, part)
+    assert one.found == ["in the mean only", "in the mean only", "not shown"]
+    assert "over dqn: final +50% [+50%, +50%], highest +50% [+50%, +50%] and deterioration +0%" in one.text
+    assert larger_advantage(study, part | {"at": 100, "beside": 1}).found[0] == "the opposite, in the mean only"
+    assert larger_advantage(study, part | {"counts": False}).found == []
+
+
+def test_a_single_seed_that_collapsed_is_not_elimination():
+    held, fallen = [190.0] * 10, [190.0] * 9 + [30.0]
+    part = {"own": "iq", "others": ["dqn"]}
+    assert never_collapses(runs_of_returns({("iq", 1): [held, held], ("dqn", 1): [held, fallen]}), part).found == [
+        "yes"
+    ]
+    one = never_collapses(runs_of_returns({("iq", 1): [held, fallen], ("dqn", 1): [fallen, fallen]}), part)
+    assert one.found == ["not shown"]
+    assert one.text.startswith("iq: 1 of 2 seeds collapsed, most of them on CartPole-v0 with N=1 (1 of 2)")
+
+
+def test_a_quarter_that_was_lost_is_counted_beside_the_half():
+    """A random policy has 22: of the 160 that were gained 60 are lost in the last tenth."""
+    lost_a_third = [182.0] * 9 + [122.0]
+    study = runs_of_returns({("dqn", 1): [lost_a_third, lost_a_third]})
+    one = collapses(study, {"own": {"method": "dqn"}})
+    assert one.found == ["not shown", "yes"]
+    assert "dqn on CartPole-v0, N=1: 0 of 2 lost half, 2 a quarter." in one.text
+
+
+def test_the_best_and_the_worst_number_of_contexts():
+    config = {"task": "CartPole-v0", "method": "iq", "buffer_size": 1}
+    runs = [
+        MeasuredCurves("", config | {"contexts": k}, np.full((2, 10), level))
+        for k, level in ((1, 100.0), (2, 50.0), (3, 20.0))
+    ]
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(), [], 0), runs)
+    words = [best_contexts(study, {"best": {"CartPole-v0": k}}).found for k in (1, 2, 3)]
+    assert words == [["yes"] * 3, ["not shown"] * 3, ["the opposite"] * 3]
+    far = far_from_optimal(study, {"own": {"contexts": [2, 3]}})
+    assert (far.found, far.text[:52]) == (["yes", "yes"], "Below 95% of the range at the highest: 2 of 2. k = 2")
+
+
+def test_a_contribution_varies_if_it_has_both_signs():
+    flat = lambda level: [[level] * 10, [level] * 10]
+    study = runs_of_returns({
+        ("iq", 1): flat(104.5), ("iq", 100): flat(104.5), ("a", 1): flat(9.0), ("a", 100): flat(200.0),
+        ("b", 1): flat(9.0), ("b", 100): flat(9.0),
+    })  # fmt: skip
+    one = varies_by_task(study, {"own": "iq", "others": ["a", "b"]})
+    assert one.found == ["yes", "not shown"]
+    assert "a: from −50% (CartPole-v0 with N=100) to +50% (CartPole-v0 with N=1)" in one.text
+
+
+def test_the_values_of_heads_are_those_of_the_last_tenth():
+    rows = [{"run": "iq", "seed": seed, "step": step, "heads": [float(seed), 9.0 if step < 10 else -1.0]}
+            for seed in (-2, -3) for step in range(1, 11)]  # fmt: skip
+    run = RunRecord("iq", "mine", "", {"method": "iq"}, (), {}, {})
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(rows), [run], 0), [])
+    one = heads_apart(study, {"own": "iq", "column": "heads", "most": 0.0})
+    assert (one.found, one.seeds) == (["yes"], 2)
+    assert "−3.0, −1.0; −2.0, −1.0." in one.text
+    assert heads_apart(study, {"own": "iq", "column": "heads", "most": -1.5}).found == ["not shown"]
+
+
+def test_which_rival_has_which_word():
+    better, worse = found((0.2, 0.1, 0.3), 0.01, 0.8), found((-0.2, -0.3, -0.1), 0.01, 0.2)
+    one, two, three = better._replace(other="c"), worse._replace(other="d"), worse._replace(other="e")
+    assert by_rival([one, two, three], "final", "better") == "*yes* against c, *the opposite* against d and e"
+    assert by_rival([two, three], "final", "worse") == "*yes*"
+
+
+def test_a_test_that_several_claims_share_is_corrected_once():
+    """Claim 16 is about the runs of claim 5, and each of its tests has the p of claim 5's."""
+    claims, tests = measure_claims(ROOT / "results")
+    contrasts = [one for claim in claims for part in claim.parts for one in part.contrasts]
+    distinct = {(one.key, name): effect for one in contrasts for name, effect in one.effects.items()}
+    assert len(distinct) == tests < sum(len(one.effects) for one in contrasts)
+    fifth, sixteenth = (claims[number - 1].parts[0].contrasts for number in (5, 16))
+    assert [one.effects for one in fifth] == [one.effects for one in sixteenth]
+    # Holm by hand: the smallest p is multiplied by the number of tests.
+    least = min(distinct.values(), key=lambda effect: effect.p)
+    assert least.adjusted == pytest.approx(min(1, least.p * tests))
+
+
+def test_the_printed_deteriorations_that_claim_40_counts():
+    less, least = Counter(), 0
+    for setting in ATARI_SETTINGS:
+        family, _, part = setting.method.partition("+")
+        if part == "IQ-RE":
+            rivals = [printed_deterioration(setting._replace(method=family + more)).value for more in ("", "+SRNN")]
+            own = printed_deterioration(setting).value
+            less.update(family + more for more, other in zip(("", "+SRNN"), rivals, strict=True) if own < other)
+            least += own < min(rivals)
+    assert less == {"DQN": 6, "DQN+SRNN": 8, "Rainbow": 6, "Rainbow+SRNN": 7}
+    assert least == 11
+    (text,) = [claim["text"] for claim in read_claims() if claim["title"].startswith("IQ-RE deteriorates less")]
+    assert "6 of 12 settings against DQN, 8 against DQN+SRNN, 6 against Rainbow and 7 against Rainbow+SRNN" in text
+    assert "11 of 24" in text
+
+
 def test_every_claim_has_a_sentence_its_place_and_something_behind_it():
     claims = read_claims()
-    assert len(claims) > 35
+    assert len(claims) > 50
+    brief = [claim.get("brief", False) for claim in claims]
+    assert brief == sorted(brief), "those without a measurement stand last, as on the page"
     for claim in claims:
         assert all(quote["text"] and quote["place"] for quote in claim["quote"])
         assert claim.get("part") or (claim["verdict"] and claim["text"])

@@ -41,7 +41,30 @@ def interval_of(own, other, chance):
 
 
 def verdict_of(low, high, margin):
-    return "above" if low > 0 else "level" if low > -margin else "below" if high < 0 else "open"
+    if low > 0 or high < 0:
+        return "above" if low > 0 else "below"
+    return "level" if low > -margin and high < margin else "open"
+
+
+def p_of(own, other, chance):
+    """Two-sided permutation test of the difference of two means."""
+    both, n = np.concatenate([own, other]), len(own)
+    # All values less their mean: the sum of one side then says how far apart the sides are.
+    both = both - both.mean()
+    sums = chance.permuted(np.tile(both, (20_000, 1)), axis=1)[:, :n].sum(axis=1)
+    return (np.sum(np.abs(sums) >= abs(both[:n].sum()) - 1e-9) + 1) / 20_001
+
+
+def holm_of(tests):
+    """Each p times the number of tests that are not below it, and never less than that of a smaller p."""
+    raised, least = np.empty(len(tests)), 0.0
+    for place, i in enumerate(np.argsort(tests)):
+        least = raised[i] = min(1.0, max(least, tests[i] * (len(tests) - place)))
+    return raised
+
+
+def p_shown(text):
+    return 0.0 if text.startswith("<") else float(text)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +76,7 @@ def verdict_of(low, high, margin):
 )
 def test_margins_are_what_the_curves_say(marked, studies, fewest):
     curves, chance, compared = curves_of(*studies), np.random.default_rng(7), 0
+    tests = []
     for row in tables(marked):
         task = row["task"]
         own, other = (run_named(name, task, curves) for name in ("local-q", row["beside"]))
@@ -68,9 +92,13 @@ def test_margins_are_what_the_curves_say(marked, studies, fewest):
             off = 0.06 + 0.08 * (high - low)  # two bootstraps, rounded to a tenth
             assert ends == pytest.approx([low, high], abs=off), row
             margin = MARGIN if task in RANGE else 0.0
-            if min(abs(low), abs(high), abs(low + margin)) > off:
+            if min(abs(low), abs(high), abs(low + margin), abs(high - margin)) > off:
                 assert row[f"{name} verdict"] == verdict_of(low, high, margin), row
+            tests.append((p_of(*scores, chance), p_shown(row[f"{name} p"]), row))
             compared += 3
+    for exact, (_, shown, row) in zip(holm_of([p for p, *_ in tests]), tests, strict=True):
+        # Of 20,000 random splits here and 100,000 on the page, and then multiplied by the correction.
+        assert shown == pytest.approx(exact, rel=0.3, abs=0.02), row
     assert compared >= fewest
 
 
@@ -83,6 +111,29 @@ def test_sentences_count_the_verdicts():
             counts = {word: int(n) for word, n in re.findall(r"(above|level|below|open) on (\d)", part)}
             seen = [row[f"{name} verdict"] for row in of]
             assert counts == {word: seen.count(word) for word in set(seen)}, sentence
+            ends = [
+                [number(end) for end in re.search(r"\[(.*), (.*)\]", row[f"{name} difference [95%]"]).groups()]
+                for row in of
+            ]
+            assert int(re.search(r"not below by more than 2% on (\d)", part)[1]) == sum(low > -2 for low, _ in ends)
+            far = {"above": sum(low > 2 for low, _ in ends), "below": sum(high < -2 for _, high in ends)}
+            for word, n in re.findall(r"(above|below) on \d \(by more than 2% on (\w+)\)", part):
+                assert int(n.replace("none", "0")) == far[word], sentence
+
+
+@pytest.mark.parametrize(
+    "marked", ["results/no-memory results/no-memory-tuned, beside only", "results/no-memory-lunar, beside only"]
+)
+def test_what_the_corrected_tests_confirm(marked):
+    part = PAGE[PAGE.index(f"<!-- {marked} -->") :]
+    sentence = re.search(r"^- Corrected for all (\d+) tests of the table \(Holm\): (.*)$", part, re.M)
+    rows = [(row, name) for row in tables(marked) for name in ("final", "AUC")]
+    apart = [(row, name) for row, name in rows if row[f"{name} verdict"] in ("above", "below")]
+    unsure = [(row, name) for row, name in apart if p_shown(row[f"{name} p"]) >= 0.05]
+    assert int(sentence[1]) == len(rows)
+    assert sentence[2].startswith(f"{len(apart) - len(unsure)} of the {len(apart)} differences")
+    for row, name in unsure:
+        assert f"{row['beside']} on {row['task']} ({name})" in sentence[2]
 
 
 @pytest.mark.parametrize("study", ["local-q-tuning", "local-q-features", "local-q-units"])

@@ -34,6 +34,8 @@ def test_encoders(found):
     assert [one.same_runs for one in found.encoders] == [5, 5, 5, 5]
     assert all(one.permutation.difference > 0 and one.permutation.p > 0.15 for one in found.encoders)
     assert round(found.encoders[0].random.highest, 1) == 90.5  # the number of the main table
+    falls = [(one.random.deterioration, one.trained.deterioration) for one in found.encoders]
+    assert [random < trained for random, trained in falls] == [False, False, True, False]
 
 
 def test_claims(found):

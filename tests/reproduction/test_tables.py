@@ -48,6 +48,12 @@ def test_over_all_games(found):
     assert np.mean(single) == pytest.approx(whole["Rainbow"].improvement.value)
 
 
+def test_what_srnn_adds_to_its_base(found):
+    whole = {one.baseline: one for one in found.srnn if one.buffer_size is None}
+    assert {name: round(one.improvement.value, 2) for name, one in whole.items()} == {"DQN": 0.57, "Rainbow": 0.45}
+    assert all(one.permutation.p > 0.15 for one in found.srnn)
+
+
 def test_the_papers_test_gives_false_alarms_on_runs_of_one_method(found):
     assert found.false_alarms == (630, 197)
 

@@ -106,7 +106,11 @@ def describe_overall(overall: Sequence[OverallComparison]) -> str:
     numbers = listing([_describe_improvement(one, p) for one, p in zip(whole, corrected, strict=True)])
     clear = [f"{one.method} over {one.baseline}" for one, p in zip(whole, corrected, strict=True) if p < 0.05]
     better = all(one.improvement.value > 0.5 for one in whole)
-    head = "Taken together, IQ-RE scores moderately higher" if better and clear else "Taken together, it is not clear"
+    head = (
+        "Taken together, IQ-RE (of the released network) scores moderately higher"
+        if better and clear
+        else "Taken together, it is not clear"
+    )
     verdict = f"Below .05 once corrected: {listing(clear)}." if clear else "None of these is below .05 once corrected."
     return (
         f"**{head}.** The probability that a run of IQ-RE has a larger AUC than a run of the baseline, averaged over "

@@ -69,7 +69,8 @@ def _overall_section(found: Reanalysis) -> str:
         "P(better): the probability that a run of IQ-RE has a larger AUC than a run of the baseline, averaged over the "
         "games (one half: no difference), with a 95% bootstrap interval. p: permutation test of the same number, "
         "with the runs split at random within each game; not corrected. The last two columns use the logged curves in "
-        "place of the copies.\n\n" + render_table(overall_table(found.overall, found.defects.overall))
+        "place of the copies.\n\n" + render_table(overall_table(found.overall, found.defects.overall)) + "\n\n"
+        "The same for what SRNN adds to its base:\n\n" + render_table(srnn_table(found.srnn))
     )
 
 
@@ -118,7 +119,8 @@ def _encoders_section(found: Reanalysis) -> str:
     return (
         "## Random against trained encoder\n\n"
         "N = 10,000. *pooled p*: the paper's own test, which it did not apply here. Intervals are 95%, "
-        f"by bootstrap of {RUNS} runs.\n\n" + render_table(encoders_table(found.encoders))
+        f"by bootstrap of {RUNS} runs. *deterioration*: of the mean curve, without a test.\n\n"
+        + render_table(encoders_table(found.encoders))
     )
 
 
@@ -181,9 +183,7 @@ def overall_table(before: Sequence[OverallComparison], after: Sequence[OverallCo
     columns = ("method", "against", "N", "P(better)", "p", "P(better), logged curves", "p, logged curves")
     rows = [
         (
-            one.method,
-            one.baseline,
-            "both" if one.buffer_size is None else f"{one.buffer_size:,}",
+            *_names(one),
             _probability(one.improvement),
             f"{one.permutation.p:.4f}",
             _probability(repaired.improvement),
@@ -192,6 +192,16 @@ def overall_table(before: Sequence[OverallComparison], after: Sequence[OverallCo
         for one, repaired in zip(before, after, strict=True)
     ]
     return Table(columns=columns, rows=rows, text_columns=3)
+
+
+def srnn_table(found: Sequence[OverallComparison]) -> Table:
+    columns = ("method", "against", "N", "P(better)", "p")
+    rows = [(*_names(one), _probability(one.improvement), f"{one.permutation.p:.4f}") for one in found]
+    return Table(columns=columns, rows=rows, text_columns=3)
+
+
+def _names(one: OverallComparison) -> tuple[str, str, str]:
+    return one.method, one.baseline, "both" if one.buffer_size is None else f"{one.buffer_size:,}"
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:
@@ -260,7 +270,18 @@ def changed_tests_table(tests: Sequence[ChangedTest]) -> Table:
 
 
 def encoders_table(encoders: Sequence[EncoderComparison]) -> Table:
-    columns = ("game", "family", "encoder", "highest", "final", "AUC", "pooled p", "exact p", "P(RE better)")
+    columns = (
+        "game",
+        "family",
+        "encoder",
+        "highest",
+        "final",
+        "AUC",
+        "deterioration",
+        "pooled p",
+        "exact p",
+        "P(RE better)",
+    )
     rows = []
     for one in encoders:
         tests = f"{one.pooled_p:.2e}", f"{one.permutation.p:.3f}", _probability(one.improvement)
@@ -269,8 +290,8 @@ def encoders_table(encoders: Sequence[EncoderComparison]) -> Table:
     return Table(columns=columns, rows=rows, text_columns=3)
 
 
-def _encoder_cells(scores: EncoderScores) -> tuple[str, str, str]:
-    return f"{scores.highest:.1f}", _interval(scores.final), _interval(scores.auc)
+def _encoder_cells(scores: EncoderScores) -> tuple[str, str, str, str]:
+    return f"{scores.highest:.1f}", _interval(scores.final), _interval(scores.auc), f"{scores.deterioration:.3f}"
 
 
 def settings_table(found: Reanalysis) -> Table:

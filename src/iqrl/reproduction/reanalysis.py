@@ -32,6 +32,7 @@ from iqrl.reproduction.tables import (
     Scores,
     average_over_games,
     compare_over_games,
+    compare_srnn_over_games,
     compare_with_baselines,
     count_false_alarms,
     recompute_averages,
@@ -50,6 +51,8 @@ class EncoderScores(NamedTuple):
     highest: float
     final: Interval
     auc: Interval
+    deterioration: float
+    """of the mean curve, as in the paper's table of it"""
 
 
 class EncoderComparison(NamedTuple):
@@ -85,8 +88,12 @@ def _compare_encoders(curves: AuthorsCurves, game: str, family: str) -> EncoderC
 
 
 def _score_encoder(curves: np.ndarray) -> EncoderScores:
+    drawn = smooth(curves, SMOOTHING)
     return EncoderScores(
-        highest=highest(smooth(curves, SMOOTHING)), final=mean_interval(final(curves)), auc=mean_interval(auc(curves))
+        highest=highest(drawn),
+        final=mean_interval(final(curves)),
+        auc=mean_interval(auc(curves)),
+        deterioration=deterioration(drawn),
     )
 
 
@@ -281,6 +288,8 @@ class Reanalysis:
     scores: list[Scores]
     tests: list[Comparison]
     overall: list[OverallComparison]
+    srnn: list[OverallComparison]
+    """SRNN against the method that it stands on"""
     false_alarms: FalseAlarms
     defects: Defects
     encoders: list[EncoderComparison]
@@ -297,6 +306,7 @@ def reanalyse(curves: AuthorsCurves) -> Reanalysis:
         scores=score_runs(curves.runs),
         tests=tests,
         overall=compare_over_games(curves.runs),
+        srnn=compare_srnn_over_games(curves.runs),
         false_alarms=count_false_alarms(curves.runs),
         defects=find_defects(curves, tests),
         encoders=compare_encoders(curves),

@@ -192,10 +192,19 @@ def compare_over_games(runs: Runs) -> list[OverallComparison]:
     ]
 
 
+def compare_srnn_over_games(runs: Runs) -> list[OverallComparison]:
+    """What SRNN adds to the method below it, which the paper says is little."""
+    return [
+        _compare_over_games(runs, f"{family}+SRNN", family, size)
+        for family in FAMILIES
+        for size in (None, *BUFFER_SIZES)
+    ]
+
+
 def _compare_over_games(runs: Runs, method: str, baseline: str, buffer_size: int | None) -> OverallComparison:
-    pairs = [pair for pair in ATARI_PAIRS if (pair.method, pair.baseline) == (method, baseline)]
-    sides = [_aucs(runs, pair) for pair in pairs if buffer_size in (None, pair.buffer_size)]
-    scores, others = zip(*sides, strict=True)
+    sizes = BUFFER_SIZES if buffer_size is None else (buffer_size,)
+    pairs = [Pair(game, size, method, baseline) for game in GAMES for size in sizes]
+    scores, others = zip(*[_aucs(runs, pair) for pair in pairs], strict=True)
     return OverallComparison(
         method=method,
         baseline=baseline,

@@ -123,21 +123,21 @@ NEVER_LEARNED, COLLAPSED, HELD = "never learned", "collapsed", "held"
 LEARNED_SHARE, LOST_SHARE = 0.25, 0.5
 
 
-def fates(curves: ArrayLike, random: float, good: float) -> list[str | None]:
+def fates(curves: ArrayLike, random: float, good: float, lost: float = LOST_SHARE) -> list[str | None]:
     """What became of each seed, given the returns of a random policy and of a good one; None if not known.
 
     `never learned`: no period came a quarter of the way from random to good. `collapsed`: one did, and the final has
-    lost at least half of what the best period had gained over random. `held`: all else.
+    lost at least half (`lost`) of what the best period had gained over random. `held`: all else.
 
     >>> fates([[20, 40, 30], [20, 180, 60], [20, 180, 170]], random=20, good=200)
     ['never learned', 'collapsed', 'held']
     """
-    last, lost = final(curves), fall(curves)
-    gained = last + lost - random
+    last, downs = final(curves), fall(curves)
+    gained = last + downs - random
     return [
         None if not np.isfinite(one) else NEVER_LEARNED if one < LEARNED_SHARE * (good - random)
-        else COLLAPSED if down >= LOST_SHARE * one else HELD
-        for one, down in zip(gained, lost, strict=True)
+        else COLLAPSED if down >= lost * one else HELD
+        for one, down in zip(gained, downs, strict=True)
     ]  # fmt: skip
 
 

@@ -13,6 +13,10 @@ from iqrl.experiments.report.page.render import render_page
 from iqrl.experiments.report.write import markdown_report
 from iqrl.experiments.study.study import check_content
 
+FAR_ABOVE = (
+    "final above on 1 (by more than 2% on 1) of 1, not below by more than 2% on 1; "
+    "AUC above on 1 (by more than 2% on 1) of 1, not below by more than 2% on 1."
+)
 SPREAD = np.array([-0.5, 0.0, 0.5])
 
 
@@ -34,7 +38,7 @@ def of(method, size=1, task="CartPole-v0", variant="", **more):
 def small():
     """CartPole-v0 goes from 9 to 200: 1.91 is 1% of its range, and a difference of means has an interval of ±0.7."""
     return made(
-        (of("local-q"), 190.0), (of("dqn"), 150.0), (of("dqn", 50_000), 191.91),
+        (of("local-q"), 190.0), (of("dqn"), 150.0), (of("dqn", 50_000), 190.1),
         (of("dqn", 50_000, variant="tuned"), 199.0), (of("local-q", variant="8 bins"), 190.0),
     )  # fmt: skip
 
@@ -48,16 +52,31 @@ def test_each_verdict_by_hand(small):
         "DQN, N=50,000, tuned": "below",
         "local-q, N=1, 8 bins": "level",
     }
-    assert finals["DQN, N=50,000"].share.value == pytest.approx(-0.01)
+    assert finals["DQN, N=50,000"].share.value == pytest.approx(-0.1 / 191)
     assert finals["DQN, N=1"].effect.value == pytest.approx(40.0)
     assert {one.verdict for one in found if one.measure == "auc"} == {"above", "level", "below"}
+    # Three seeds against three have 20 splits: p is .1 at the least, times eight tests.
+    assert finals["DQN, N=1"].p == pytest.approx(0.8)
+    assert not finals["DQN, N=1"].is_confirmed
+
+
+def test_below_0_is_below_also_within_the_margin():
+    """1% of the range, with an interval of ±0.4%: below, but not by more than 2%."""
+    near = made((of("local-q"), 190.0), (of("dqn"), 191.91))
+    found = compare_to_reference(near, summarise_runs(near))
+    assert {one.verdict for one in found} == {"below"}
+    assert margin_sentences(found, "local-q", 0.02)[0] == (
+        "local-q beside DQN, N=1: final below on 1 (by more than 2% on none) of 1, not below by more than 2% on 1; "
+        "AUC below on 1 (by more than 2% on none) of 1, not below by more than 2% on 1."
+    )
 
 
 def test_the_margin_is_that_of_the_study(small):
     narrow = small._replace(content=small.content | {"margin": 0.001})
     found = compare_to_reference(narrow, summarise_runs(narrow))
     verdicts = {one.rival: one.verdict for one in found if one.measure == "final"}
-    assert verdicts["DQN, N=50,000"] == "below"
+    assert verdicts["DQN, N=50,000"] == "open"
+    assert verdicts["DQN, N=1"] == "above"
     assert verdicts["local-q, N=1, 8 bins"] == "open", "its interval reaches to both sides of 0"
 
 
@@ -68,10 +87,15 @@ def test_a_task_without_a_range_is_judged_by_returns():
 
 
 def test_sentences_and_tables(small):
-    sentences = margin_sentences(compare_to_reference(small, summarise_runs(small)), "local-q")
-    assert sentences[0] == "local-q beside DQN, N=1: final above on 1 of 1; AUC above on 1 of 1."
+    sentences = margin_sentences(compare_to_reference(small, summarise_runs(small)), "local-q", 0.02)
+    assert sentences[0] == f"local-q beside DQN, N=1: {FAR_ABOVE}"
+    assert sentences[-1] == (
+        "Corrected for all 8 tests of the table (Holm): 0 of the 4 differences that are above or below are confirmed, "
+        "not those beside DQN, N=1 on CartPole-v0 (final); DQN, N=1 on CartPole-v0 (AUC); "
+        "DQN, N=50,000, tuned on CartPole-v0 (final); DQN, N=50,000, tuned on CartPole-v0 (AUC)."
+    )
     text = markdown_report(small)
-    assert "| CartPole-v0 | DQN, N=1 | 150.0 | 190.0 | +20.9% [+20.6%, +21.3%] | **above** |" in text
+    assert "| CartPole-v0 | DQN, N=1 | 150.0 | 190.0 | +20.9% [+20.6%, +21.3%] | .800 | above |" in text
     assert "local-q beside every other run" in render_page([small])
 
 
@@ -79,10 +103,11 @@ def test_the_findings_of_the_page_begin_with_them(small):
     page = render_page([small])
     findings = page.partition('<ul class="findings">')[2].partition("</ul>")[0]
     found = re.findall("<li>(.*?)</li>", findings)
-    assert found[0] == "<b>local-q beside DQN, N=1</b>: final above on 1 of 1; AUC above on 1 of 1."
+    assert found[0] == f"<b>local-q beside DQN, N=1</b>: {FAR_ABOVE}"
     assert [line.startswith("<b>local-q beside ") for line in found].index(False) == 4, "four rivals, then the tests"
-    assert found[4].startswith("<b>Final return</b> (")
-    assert "Level: above −2% of the task's range." in page
+    assert found[4].startswith("<b>Corrected for all 8 tests of the table (Holm)</b>: ")
+    assert found[5].startswith("<b>Final return</b> (")
+    assert "Level: it contains 0 and lies within ±2% of the task's range." in page
     assert page.count("local-q beside DQN, N=1</b>") == 1, "said once"
     assert 'href="#margins-0"' in page
     assert 'id="margins-0"' in page

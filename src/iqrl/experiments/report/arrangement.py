@@ -264,7 +264,7 @@ def _join(base: StudyResults, other: StudyResults) -> StudyResults:
     runs = [_as_variant(run, names[run.variant], _shared_axes(base)) for run in other.runs]
     plan = [(names[variant], id) for variant, id in other.plan]
     return base._replace(
-        about=" ".join(filter(None, [base.about, f"Beside it: {other.title}.", other.about])),
+        about="\n\n".join(filter(None, [base.about, f"{other.title}: {other.about}" if other.about else other.title])),
         charts=tuple(unique([*base.charts, *other.charts])),
         curves=_join_curves(base, other),
         runs=[*base.runs, *[run for run in runs if (run.variant, run.id) not in present]],

@@ -143,8 +143,9 @@ def _improvement_table(comparison: Comparison, first: bool) -> Table:
         f"range is known, averaged over cells, with its 95% bootstrap interval. P: how likely a run of {name} is "
         f"better than a run of the other method in the same cell; one half is no difference; for deterioration the run "
         f"that loses less is the better one. Where all runs of one side are better, the interval of P is exact "
-        f"(Clopper–Pearson). p: two-sided permutation test within cells, corrected (Holm) for all {comparison.tests:,} "
-        f"tests of this page; bold below {LEVEL_TEXT}. "
+        f"(Clopper–Pearson). p: two-sided permutation test of P within cells, corrected (Holm) for all "
+        f"{comparison.tests:,} tests of this page; P and p in bold where p is below {LEVEL_TEXT}. Where difference "
+        f"and P disagree in sign, neither method is better throughout. "
         f"{NO_SPREAD.capitalize()}: all seeds agree, which is not certainty"
     )
     keys = unique((one.buffer_size, one.rival) for one in comparison.overall)
@@ -250,8 +251,8 @@ def _standing_cells(one: Standing, most: int) -> list[Cell]:
 
 def _improvement_cells(one: Difference, most: int) -> list[Cell]:
     return [
-        Cell(text=_mean_text(one) + _fewer_cells_text(one, most), strong=one.adjusted < LEVEL),
-        Cell(text=_decimal_text(one.improvement)),
+        Cell(text=_mean_text(one) + _fewer_cells_text(one, most)),
+        Cell(text=_decimal_text(one.improvement), strong=one.adjusted < LEVEL),
         _p_cell(one.adjusted),
     ]
 

@@ -1,9 +1,9 @@
 """Is one method as good as the others, up to a margin? Its runs beside every other run of the same task.
 
 A study whose file says `reference = "local-q"` and `margin = 0.02` asks this question. A test of differences cannot
-answer it: that two methods are not told apart may be due to few seeds. Here the whole 95% interval of the difference
-must lie above minus the margin, in shares of the task's range. Unlike comparisons, this is done across variants and
-buffer sizes, since it asks what one agent is worth beside all others.
+answer it: that two methods are not told apart may be due to few seeds. Here the 95% interval of the difference is set
+beside 0 and beside a margin on both sides of it, in shares of the task's range. Unlike comparisons, this is done across
+variants and buffer sizes, since it asks what one agent is worth beside all others.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import numpy as np
 from iqrl.diagnostics.text import listing, return_text
 from iqrl.experiments.report.arrangement import size_name, unique
 from iqrl.experiments.report.cells import SCALES, RunSummary, interval_text
+from iqrl.experiments.report.comparison_tables import p_text
+from iqrl.experiments.report.comparisons import LEVEL as TEST_LEVEL
 from iqrl.experiments.report.table import Cell, Column, Row, Section, Table
 from iqrl.experiments.study.results import StudyResults
 from iqrl.experiments.study.study import MARGIN
 from iqrl.methods.registry import METHOD_NAMES
 from iqrl.statistics.intervals import Interval, difference_interval
+from iqrl.statistics.significance import holm, permutation_test
 
 ABOVE, LEVEL, BELOW, OPEN = "above", "level", "below", "open"
 MEASURES = {"final": "final", "auc": "AUC"}
@@ -41,21 +44,27 @@ class Beside(NamedTuple):
     share: Interval | None
     """the same as a share of the task's range; None where no range is known"""
     verdict: str
+    p: float
+    """permutation test of the seeds, corrected for all of a table"""
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.verdict in (ABOVE, BELOW) and self.p < TEST_LEVEL
 
 
 def judge(difference: Interval, margin: float) -> str:
     """What the interval of a difference says; both are in the same unit.
 
-    >>> judge(Interval(0.03, 0.01, 0.05), 0.02), judge(Interval(0.0, -0.01, 0.01), 0.02)
-    ('above', 'level')
-    >>> judge(Interval(-0.05, -0.07, -0.03), 0.02), judge(Interval(0.0, -0.05, 0.05), 0.02)
-    ('below', 'open')
+    >>> judge(Interval(0.03, 0.01, 0.05), 0.02), judge(Interval(-0.005, -0.008, -0.002), 0.02)
+    ('above', 'below')
+    >>> judge(Interval(0.0, -0.01, 0.01), 0.02), judge(Interval(0.0, -0.05, 0.01), 0.02)
+    ('level', 'open')
     """
     if difference.low > 0:
         return ABOVE
-    if difference.low > -margin:
-        return LEVEL
-    return BELOW if difference.high < 0 else OPEN
+    if difference.high < 0:
+        return BELOW
+    return LEVEL if difference.low > -margin and difference.high < margin else OPEN
 
 
 def compare_to_reference(study: StudyResults, summaries: Sequence[RunSummary]) -> list[Beside]:
@@ -63,8 +72,10 @@ def compare_to_reference(study: StudyResults, summaries: Sequence[RunSummary]) -
     method, margin = study.content.get("reference"), margin_of(study)
     own = {it.placed.place.task: it for it in summaries if _method(it) == method and not it.placed.variant}
     pairs = [(own[task], it) for it in summaries if (task := it.placed.place.task) in own and it is not own[task]]
-    found = [_compare(reference, other, measure, margin) for reference, other in pairs for measure in MEASURES]
-    return [one for one in found if one is not None]
+    each = [_compare(reference, other, measure, margin) for reference, other in pairs for measure in MEASURES]
+    found = [one for one in each if one is not None]
+    corrected = holm([one.p for one in found]).tolist() if found else []
+    return [one._replace(p=p) for one, p in zip(found, corrected, strict=True)]
 
 
 def margin_of(study: StudyResults) -> float:
@@ -88,6 +99,7 @@ def _compare(reference: RunSummary, other: RunSummary, measure: str, margin: flo
         effect=effect,
         share=share,
         verdict=judge(share, margin) if share else judge(effect, 0.0),
+        p=permutation_test(own, rival).p,
     )
 
 
@@ -111,21 +123,50 @@ def run_name(summary: RunSummary) -> str:
 # Sentences and a table
 
 
-def margin_sentences(found: Sequence[Beside], reference: str) -> list[str]:
-    """A sentence per rival and measure: on how many tasks the reference is above it, level with it, below it."""
+def margin_sentences(found: Sequence[Beside], reference: str, margin: float) -> list[str]:
+    """A sentence per rival: on how many tasks the reference is above it, level with it, below it. Then the tests."""
     sentences = []
     for rival in unique(one.rival for one in found):
-        parts = []
-        for measure, name in MEASURES.items():
-            verdicts = [one.verdict for one in found if (one.rival, one.measure) == (rival, measure)]
-            counts = [
-                f"{verdict} on {verdicts.count(verdict)}"
-                for verdict in (ABOVE, LEVEL, BELOW, OPEN)
-                if verdict in verdicts
-            ]
-            parts.append(f"{name} {listing(counts)} of {len(verdicts)}")
+        by_measure = {name: [one for one in found if (one.rival, one.measure) == (rival, name)] for name in MEASURES}
+        parts = [f"{MEASURES[name]} {_counts(of, margin)}" for name, of in by_measure.items()]
         sentences.append(f"{reference} beside {rival}: {'; '.join(parts)}.")
-    return sentences
+    return [*sentences, *_confirmed(found)]
+
+
+def _counts(found: Sequence[Beside], margin: float) -> str:
+    """Like "above on 4 (by more than 2% on 1) and level on 2 of 6, not below by more than 2% on 6"."""
+    percent = f"{100 * margin:g}%"
+    counts = []
+    for verdict in (ABOVE, LEVEL, BELOW, OPEN):
+        of = [one for one in found if one.verdict == verdict]
+        far = sum(_is_beyond(one.share, margin) for one in of if one.share)
+        clear = (
+            f" (by more than {percent} on {far or 'none'})"
+            if verdict in (ABOVE, BELOW) and any(one.share for one in of)
+            else ""
+        )
+        counts += [f"{verdict} on {len(of)}{clear}"] if of else []
+    shares = [one.share for one in found if one.share]
+    near = sum(share.low > -margin for share in shares)
+    not_below = f", not below by more than {percent} on {near}" if shares else ""
+    return f"{listing(counts)} of {len(found)}{not_below}"
+
+
+def _is_beyond(share: Interval, margin: float) -> bool:
+    return share.low > margin or share.high < -margin
+
+
+def _confirmed(found: Sequence[Beside]) -> list[str]:
+    """Which differences a test confirms that is corrected for all of them; those that it does not are named."""
+    apart = [one for one in found if one.verdict in (ABOVE, BELOW)]
+    unsure = [f"{one.rival} on {one.task} ({MEASURES[one.measure]})" for one in apart if not one.is_confirmed]
+    if len(found) == 1 or not apart:
+        return []
+    text = (
+        f"Corrected for all {len(found)} tests of the table (Holm): {len(apart) - len(unsure)} of the {len(apart)} "
+        f"differences that are {ABOVE} or {BELOW} are confirmed"
+    )
+    return [f"{text}, not those beside {'; '.join(unsure)}." if unsure else f"{text}."]
 
 
 class Margins(NamedTuple):
@@ -143,18 +184,21 @@ def study_margins(study: StudyResults, summaries: Sequence[RunSummary]) -> Margi
         return Margins()
     name = METHOD_NAMES.get(reference := study.content["reference"], reference)
     margin = margin_of(study)
-    return Margins(margin_sentences(found, name), margin_legend(margin), [margin_table(found, name, margin)])
+    sentences = margin_sentences(found, name, margin)
+    return Margins(sentences, margin_legend(margin), [margin_table(found, name, margin)])
 
 
 def margin_legend(margin: float) -> str:
     """
     >>> margin_legend(0.02).partition(".")[0]
-    'Above: the 95% interval of the difference lies above 0'
+    'Above: the whole 95% interval of the difference lies above 0'
     """
+    percent = f"{100 * margin:g}%"
     return (
-        f"{ABOVE.capitalize()}: the 95% interval of the difference lies above 0. {LEVEL.capitalize()}: above "
-        f"−{100 * margin:g}% of the task's range. {BELOW.capitalize()}: below 0. {OPEN.capitalize()}: none of these. "
-        "The first that holds counts."
+        f"{ABOVE.capitalize()}: the whole 95% interval of the difference lies above 0. {BELOW.capitalize()}: it lies "
+        f"below 0. {LEVEL.capitalize()}: it contains 0 and lies within ±{percent} of the task's range. "
+        f"{OPEN.capitalize()}: none of these. By more than {percent}: the whole interval lies beyond {percent}. Not "
+        f"below by more than {percent}: its lower end is above −{percent}."
     )
 
 
@@ -166,6 +210,7 @@ def margin_table(found: Sequence[Beside], reference: str, margin: float) -> Tabl
             Column(name="other", group=name),
             Column(name=reference, group=name),
             Column(name="difference [95%]", group=name, escape=False),
+            Column(name="p", group=name),
             Column(name="verdict", group=name, align="left", numeric=False),
         ]
     sections = [
@@ -176,8 +221,9 @@ def margin_table(found: Sequence[Beside], reference: str, margin: float) -> Tabl
         title=f"{reference} beside every other run",
         caption=(
             f"Differences are {reference} minus the other run, in percent of the task's range, or in returns where no "
-            f"range is known. {ABOVE}: the 95% interval lies above 0. {LEVEL}: it lies above −{100 * margin:g}%. "
-            f"{BELOW}: it lies below 0. {OPEN}: none of these. The first that holds counts"
+            f"range is known. {margin_legend(margin)} The intervals are not corrected for their number. p: two-sided "
+            f"permutation test of the seeds, corrected (Holm) for all {len(found)} tests of this table. In bold: "
+            f"above, with p below {TEST_LEVEL:g}"
         ),
         columns=columns,
         sections=sections,
@@ -200,7 +246,8 @@ def _cells(one: Beside) -> list[Cell]:
         Cell(text=return_text(one.other)),
         Cell(text=return_text(one.own)),
         Cell(text=difference),
-        Cell(text=one.verdict, strong=one.verdict == ABOVE),
+        Cell(text=p_text(one.p)),
+        Cell(text=one.verdict, strong=one.verdict == ABOVE and one.is_confirmed),
     ]
 
 

@@ -1,7 +1,8 @@
 """One side against another over matching cells of a study, by four measures at once.
 
 A side is a filter of runs, such as method = iq. Both sides are matched by task and buffer size, but for what a filter
-fixes: IQ with N = 1 against DQN with N = 50,000 is matched by task. Differences are shares of the tasks' ranges.
+fixes: IQ with N = 1 against DQN with N = 50,000 is matched by task. The sides may be of two studies. Differences are
+shares of the tasks' ranges.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Contrast(NamedTuple):
     fates: tuple[Counter[str], Counter[str]]
     """how many seeds of all cells held, collapsed or never learned, on either side"""
     effects: dict[str, Effect]
+    key: str = ""
+    """which runs these are; several claims may be about the same"""
 
 
 class MeasuredStudy(NamedTuple):
@@ -103,20 +106,35 @@ def side_name(side: Mapping[str, Any]) -> str:
     return ", ".join(parts + [f"{names[key]}={side[key]:,}" for key in names if isinstance(side.get(key), int)])
 
 
-def contrast(
-    runs: Sequence[MeasuredCurves], own: Mapping[str, Any], other: Mapping[str, Any], measures: Sequence[str]
-) -> Contrast | None:
-    """None where no cell has both sides."""
+def match(
+    runs: Sequence[MeasuredCurves], own: Mapping[str, Any], other: Mapping[str, Any], others: Sequence[MeasuredCurves]
+) -> list[tuple[MeasuredCurves, MeasuredCurves]]:
+    """Both sides of each cell that has both, on tasks with a known range."""
     keys = [key for key in ("task", "buffer_size") if not (key in own or key in other)]
     place = lambda run: tuple(run.config[key] for key in keys)
-    rivals = {place(run): run for run in select(runs, other)}
+    rivals = {place(run): run for run in select(others, other)}
     pairs = [(run, rivals[place(run)]) for run in select(runs, own) if place(run) in rivals]
-    pairs = [pair for pair in pairs if pair[0].config["task"] in SCALES]
+    return [pair for pair in pairs if pair[0].config["task"] in SCALES]
+
+
+def on_scale(pairs: Sequence[tuple[MeasuredCurves, MeasuredCurves]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns as shares of the task's range."""
+    return [tuple(run.returns / SCALES[run.config["task"]].range for run in pair) for pair in pairs]
+
+
+def contrast(
+    runs: Sequence[MeasuredCurves],
+    own: Mapping[str, Any],
+    other: Mapping[str, Any],
+    measures: Sequence[str],
+    others: Sequence[MeasuredCurves] | None = None,
+) -> Contrast | None:
+    """None where no cell has both sides. `others` are the runs of the second side, if they are not among the first."""
+    pairs = match(runs, own, other, runs if others is None else others)
     if not pairs:
         return None
-    on_scale = [tuple(run.returns / SCALES[run.config["task"]].range for run in pair) for pair in pairs]
     seeds = tuple(min(len(pair[side].returns) for pair in pairs) for side in (0, 1))
-    effects = _effects(list(dict.fromkeys([*MEASURES, *measures])), [(own, other) for own, other in on_scale])
+    effects = _effects(list(dict.fromkeys([*MEASURES, *measures])), on_scale(pairs))
     both = (_fates([run for run, _ in pairs]), _fates([run for _, run in pairs]))
     return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects)
 

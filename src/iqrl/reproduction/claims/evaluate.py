@@ -16,7 +16,7 @@ from iqrl.reproduction.claims.verdicts import support, verdict
 from iqrl.statistics.significance import holm
 
 Side = Mapping[str, Any]
-Known = dict[str, Contrast | None]
+Known = dict[tuple[str, bool], Contrast | None]
 
 
 class MeasuredPart(NamedTuple):
@@ -61,25 +61,31 @@ def read_claims() -> list[dict[str, Any]]:
 def measure_claims(results: Path) -> tuple[list[MeasuredClaim], int]:
     """All claims from the studies in a directory, and how many tests they were corrected for."""
     entries = read_claims()
-    names = {part["study"] for entry in entries for part in entry.get("part", ())}
+    names = {name for entry in entries for part in entry.get("part", ()) for name in studies_of(part)}
     studies = {name: measure_study(load_results(results / name)) for name in sorted(names) if (results / name).is_dir()}
     known: Known = {}
     claims = [
         MeasuredClaim(number, entry, [_measure(part, studies, known) for part in entry.get("part", ())])
         for number, entry in enumerate(entries, 1)
     ]
-    p = [effect.p for one in _contrasts(claims) for effect in one.effects.values()]
-    adjusted = iter(holm(p).tolist())
-    return [_corrected(claim, adjusted) for claim in claims], len(p)
+    # Several claims rest on the same runs: a test that is named twice is one test.
+    tests = {(one.key, name): effect.p for one in _contrasts(claims) for name, effect in one.effects.items()}
+    adjusted = dict(zip(tests, holm(list(tests.values())).tolist(), strict=True))
+    return [_corrected(claim, adjusted) for claim in claims], len(tests)
+
+
+def studies_of(part: Mapping[str, Any]) -> list[str]:
+    """The study of a part, and that of its second side where it is another."""
+    return [part[name] for name in ("study", "others_study") if name in part]
 
 
 def _contrasts(claims: list[MeasuredClaim]) -> Iterator[Contrast]:
     return (one for claim in claims for part in claim.parts for one in part.contrasts)
 
 
-def _corrected(claim: MeasuredClaim, adjusted: Iterator[float]) -> MeasuredClaim:
+def _corrected(claim: MeasuredClaim, adjusted: Mapping[tuple[str, str], float]) -> MeasuredClaim:
     correct = lambda one: one._replace(
-        effects={name: effect._replace(adjusted=next(adjusted)) for name, effect in one.effects.items()}
+        effects={name: effect._replace(adjusted=adjusted[one.key, name]) for name, effect in one.effects.items()}
     )
     return claim._replace(
         parts=[part._replace(contrasts=[correct(one) for one in part.contrasts]) for part in claim.parts]
@@ -88,25 +94,33 @@ def _corrected(claim: MeasuredClaim, adjusted: Iterator[float]) -> MeasuredClaim
 
 def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy], known: Known) -> MeasuredPart:
     """Nothing where its study has not been run."""
-    study = studies.get(part["study"])
+    of_part = [studies.get(name) for name in studies_of(part)]
+    study, others = of_part[0], of_part[-1]
     measures, about = tuple(part.get("measures", ())), part.get("about", "")
-    if study is None:
+    if study is None or others is None:
         return MeasuredPart(part.get("says", ""), about, measures, [], None)
     if "kind" in part:
         return MeasuredPart("", about, measures, [], KINDS[part["kind"]](study, part))
     pairs = [(own, other) for own in _sides(part["own"]) for other in _sides(part["others"])]
-    found = [_contrast(study, part.get("within", {}), own, other, measures, known) for own, other in pairs]
+    found = [_contrast((study, others), part.get("within", {}), own, other, measures, known) for own, other in pairs]
     return MeasuredPart(part["says"], about, measures, [one for one in found if one], None)
 
 
 def _contrast(
-    study: MeasuredStudy, within: Side, own: Side, other: Side, measures: tuple[str, ...], known: Known
+    studies: tuple[MeasuredStudy, MeasuredStudy],
+    within: Side,
+    own: Side,
+    other: Side,
+    measures: tuple[str, ...],
+    known: Known,
 ) -> Contrast | None:
     """Several claims may be about the same runs: these are measured once."""
-    key = json.dumps([study.results.name, within, own, other, "early" in measures])
-    if key not in known:
-        known[key] = contrast(select(study.runs, within), own, other, measures)
-    return known[key]
+    key = json.dumps([[study.results.name for study in studies], within, own, other])
+    if (key, "early" in measures) not in known:
+        runs, others = (select(study.runs, within) for study in studies)
+        found = contrast(runs, own, other, measures, others)
+        known[key, "early" in measures] = found._replace(key=key) if found else None
+    return known[key, "early" in measures]
 
 
 def _sides(sides: Any) -> list[Side]:

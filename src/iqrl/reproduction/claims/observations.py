@@ -14,13 +14,28 @@ import polars as pl
 from iqrl.diagnostics.text import listing, return_text
 from iqrl.experiments.report.arrangement import size_name, unique
 from iqrl.experiments.report.cells import SCALES
-from iqrl.reproduction.claims.contrasts import MeasuredCurves, MeasuredStudy, highest_on_scale, select
-from iqrl.reproduction.claims.verdicts import NOT_SHOWN, YES
-from iqrl.statistics.curves import COLLAPSED, NEVER_LEARNED, auc, fates, final, highest
+from iqrl.reproduction.claims.contrasts import (
+    LESS_IS_BETTER,
+    PER_SEED,
+    MeasuredCurves,
+    MeasuredStudy,
+    highest_on_scale,
+    match,
+    on_scale,
+    select,
+)
+from iqrl.reproduction.claims.verdicts import MEAN_ONLY, NOT_SHOWN, OPPOSITE, OPPOSITE_MEAN, YES
+from iqrl.statistics.curves import COLLAPSED, LOST_SHARE, NEVER_LEARNED, auc, fates, final, highest
+from iqrl.statistics.highest import highest_difference
+from iqrl.statistics.intervals import Interval, difference_interval
 
 NEAR = 0.95
 """of the scale, from which on a return is near the best"""
 HALF_OF_THE_SEEDS = 0.5
+QUARTER = 0.25
+SOLVED = {"CartPole-v0": 195.0, "CartPole-v1": 475.0, "Acrobot-v1": -100.0}
+"""the return at which a task counts as solved, where its makers name one"""
+MEASURE_NAMES = {"highest": "highest", "final": "final", "auc": "AUC", "fall": "deterioration"}
 
 
 class Observation(NamedTuple):
@@ -41,31 +56,150 @@ def near_optimal(study: MeasuredStudy, part: Part) -> Observation:
         best, last = highest_on_scale(run), (float(np.nanmean(final(run.returns))) - scale.worst) / scale.range
         found.append(YES if best >= NEAR and last >= NEAR else NOT_SHOWN)
         texts.append(
-            f"{run.config['task']} {return_text(highest(run.returns))} at the highest ({best:.0%} of the range), "
+            f"{_named(run, runs)} {return_text(highest(run.returns))} at the highest ({best:.0%} of the range), "
             f"{return_text(float(np.nanmean(final(run.returns))))} at the end ({last:.0%})"
         )
     near = sum(highest_on_scale(run) >= NEAR for run in runs)
     both = found.count(YES)
+    cells = "tasks" if _one_method(runs) else "cells"
     text = (
-        f"{NEAR:.0%} of the range or more: at the highest on {near} of {len(runs)} tasks, at the highest and at the "
-        f"end on {both}. {'; '.join(texts)}."
+        f"{NEAR:.0%} of the range or more: at the highest on {near} of {len(runs)} {cells}, at the highest and at the "
+        f"end on {both}. {'; '.join(texts)}.{_solved_text(runs)}"
     )
     return Observation(found, text, _fewest_seeds(runs))
 
 
+def _solved_text(runs: Sequence[MeasuredCurves]) -> str:
+    """On how many tasks of those that have one the threshold is reached."""
+    with_one = [run for run in runs if run.config["task"] in SOLVED]
+    if not with_one or not _one_method(runs):
+        return ""
+    numbers = {"highest": highest, "end": lambda returns: float(np.nanmean(final(returns)))}
+    reached = {
+        name: [run.config["task"] for run in with_one if of(run.returns) >= SOLVED[run.config["task"]]]
+        for name, of in numbers.items()
+    }
+    where = [f"at the {name} on {listing(tasks) if tasks else 'none'}" for name, tasks in reached.items()]
+    limits = listing([f"{return_text(SOLVED[run.config['task']])} on {run.config['task']}" for run in with_one])
+    return f" The return at which a task counts as solved ({limits}) is reached {' and '.join(where)}."
+
+
+def _one_method(runs: Sequence[MeasuredCurves]) -> bool:
+    return len({run.config["method"] for run in runs}) == 1
+
+
+def _named(run: MeasuredCurves, runs: Sequence[MeasuredCurves]) -> str:
+    return run.config["task"] if _one_method(runs) else f"{run.config['method']} on {run.config['task']}"
+
+
+def far_from_optimal(study: MeasuredStudy, part: Part) -> Observation:
+    """Whether the highest return stays away from the best, for each number of contexts."""
+    runs = select(study.runs, part["own"])
+    found = [YES if highest_on_scale(run) < NEAR else NOT_SHOWN for run in runs]
+    texts = [
+        f"k = {run.config['contexts']}: {return_text(highest(run.returns))} at the highest "
+        f"({highest_on_scale(run):.0%} of the range), {return_text(float(np.nanmean(final(run.returns))))} at the end"
+        for run in runs
+    ]
+    text = f"Below {NEAR:.0%} of the range at the highest: {found.count(YES)} of {len(runs)}. {'; '.join(texts)}."
+    return Observation(found, text, _fewest_seeds(runs))
+
+
 def collapses(study: MeasuredStudy, part: Part) -> Observation:
-    """In which cells most seeds collapsed, apart from those that never learned."""
+    """In which cells most seeds lost half of what they had gained, and a quarter of it."""
     runs = select(study.runs, part["own"])
     texts, found = [], []
     for run in runs:
-        scale = SCALES[run.config["task"]]
-        seen = fates(run.returns, scale.random, scale.best)
-        fallen = seen.count(COLLAPSED)
-        found.append(YES if fallen >= HALF_OF_THE_SEEDS * len(seen) else NOT_SHOWN)
-        never = f", {seen.count(NEVER_LEARNED)} never learned" if NEVER_LEARNED in seen else ""
+        lost = {share: _seen(run, share).count(COLLAPSED) for share in (LOST_SHARE, QUARTER)}
+        seeds, never = len(run.returns), _seen(run).count(NEVER_LEARNED)
+        found += [YES if fallen >= HALF_OF_THE_SEEDS * seeds else NOT_SHOWN for fallen in lost.values()]
         name = f"{run.config['method']} on {run.config['task']}, {size_name(run.config['buffer_size'])}"
-        texts.append(f"{name}: {fallen} of {len(seen)} collapsed{never}")
-    return Observation(found, f"Seeds. {'; '.join(texts)}.", _fewest_seeds(runs))
+        more = f", {never} never learned" if never else ""
+        texts.append(f"{name}: {lost[LOST_SHARE]} of {seeds} lost half, {lost[QUARTER]} a quarter{more}")
+    text = f"Seeds that lost a share of what their best point had gained. {'; '.join(texts)}."
+    return Observation(found if part.get("counts", True) else [], text, _fewest_seeds(runs))
+
+
+def never_collapses(study: MeasuredStudy, part: Part) -> Observation:
+    """Whether no seed of a method collapsed, beside the others; a claim that something is eliminated is one claim."""
+    texts, fallen = [], {}
+    for method in (part["own"], *part["others"]):
+        runs = select(study.runs, {"method": method})
+        seen = [fate for run in runs for fate in _seen(run)]
+        fallen[method] = seen.count(COLLAPSED)
+        worst = max(runs, key=lambda run: _seen(run).count(COLLAPSED))
+        most = _seen(worst).count(COLLAPSED)
+        where = f", most of them on {worst.config['task']} with {size_name(worst.config['buffer_size'])} ({most} of "
+        where = f"{where}{len(worst.returns)})" if most else ""
+        never = seen.count(NEVER_LEARNED)
+        texts.append(f"{method}: {fallen[method]} of {len(seen)} seeds collapsed{where}, {never} never learned")
+    found = YES if fallen[part["own"]] == 0 else NOT_SHOWN
+    return Observation([found], f"{'; '.join(texts)}.", _fewest_seeds(select(study.runs, {"method": part["own"]})))
+
+
+def _seen(run: MeasuredCurves, lost: float = LOST_SHARE) -> list[str | None]:
+    scale = SCALES[run.config["task"]]
+    return fates(run.returns, scale.random, scale.best, lost)
+
+
+def larger_advantage(study: MeasuredStudy, part: Part) -> Observation:
+    """Is a method further ahead of each rival with one buffer size than with another: a difference of differences.
+
+    Its interval is a bootstrap over seeds. It has no test, so at best it is shown in the mean.
+    """
+    texts, found, sizes = [], [], (part["at"], part["beside"])
+    for rival in part["others"]:
+        sides = [[{"method": method, "buffer_size": size} for method in (part["own"], rival)] for size in sizes]
+        pairs = [on_scale(match(study.runs, *side, study.runs)) for side in sides]
+        gaps = {name: _gap(name, *pairs) for name in part["measures"]}
+        for name, gap in gaps.items():
+            low, high = (-gap.high, -gap.low) if name in LESS_IS_BETTER else (gap.low, gap.high)
+            found.append(MEAN_ONLY if low > 0 else OPPOSITE_MEAN if high < 0 else NOT_SHOWN)
+        numbers = listing([f"{MEASURE_NAMES[name]} {_percent_interval(gap)}" for name, gap in gaps.items()])
+        texts.append(f"over {rival}: {numbers}")
+    text = (
+        f"Advantage with {size_name(part['at'])} minus that with {size_name(part['beside'])}, in percent of the range: "
+        f"{'; '.join(texts)}. 95% bootstrap intervals, without a test."
+    )
+    own = select(study.runs, {"method": part["own"]})
+    return Observation(found if part.get("counts", True) else [], text, _fewest_seeds(own))
+
+
+Cells = Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+def _gap(measure: str, first: Cells, second: Cells) -> Interval:
+    """The mean difference in the first cells minus that in the second, which have as many."""
+    # Half of it is the mean difference over the first cells and the second with their sides exchanged.
+    crossed = [*first, *[(other, own) for own, other in second]]
+    if measure == "highest":
+        half = highest_difference(crossed)
+    else:
+        own, other = ([PER_SEED[measure](pair[side]) for pair in crossed] for side in (0, 1))
+        half = difference_interval(own, other, resamples=2000)
+    return Interval(*[2 * number for number in half])
+
+
+def _percent_interval(share: Interval) -> str:
+    return f"{share.value:+.0%} [{share.low:+.0%}, {share.high:+.0%}]".replace("-", "−")
+
+
+def varies_by_task(study: MeasuredStudy, part: Part) -> Observation:
+    """For each rival, how far the difference goes over cells: whether it has both signs."""
+    texts, found, seeds = [], [], []
+    for rival in part["others"]:
+        pairs = match(study.runs, {"method": part["own"]}, {"method": rival}, study.runs)
+        apart = {
+            f"{own.config['task']} with {size_name(own.config['buffer_size'])}":
+            float(np.nanmean(auc(own.returns)) - np.nanmean(auc(other.returns))) / SCALES[own.config["task"]].range
+            for own, other in pairs
+        }  # fmt: skip
+        least, most = min(apart, key=apart.__getitem__), max(apart, key=apart.__getitem__)
+        found.append(YES if apart[least] < 0 < apart[most] else NOT_SHOWN)
+        seeds.append(_fewest_seeds([run for pair in pairs for run in pair]))
+        texts.append(f"{rival}: from {apart[least]:+.0%} ({least}) to {apart[most]:+.0%} ({most})".replace("-0%", "0%"))
+    text = f"AUC of {part['own']} minus that of an ablation, in percent of the range, by cell. {'; '.join(texts)}."
+    return Observation(found, text.replace(" -", " −"), min(seeds, default=0))
 
 
 def context_matrix(study: MeasuredStudy, part: Part) -> Observation:
@@ -82,9 +216,26 @@ def context_matrix(study: MeasuredStudy, part: Part) -> Observation:
         seeds.append(len(per_seed))
         texts.append(
             f"{run.config['method']}: its own loss falls for {lowered} of {len(own)} contexts (mean "
-            f"{own.mean():+.1%}), that of another rises in {raised} of {len(others)} cells (mean {others.mean():+.1%})"
+            f"{own.mean():+.1%}, from {own.min():+.1%} to {own.max():+.1%}), that of another rises in "
+            f"{raised} of {len(others)} cells (mean {others.mean():+.1%}, {_smallest_text(others)}). "
+            f"By seed: {_signs_text(per_seed)}"
         )
     return Observation(found, f"{'; '.join(texts)}.", min(seeds, default=0))
+
+
+def _smallest_text(changes: np.ndarray) -> str:
+    raised = changes[changes > 0]
+    return f"the smallest rise {raised.min():+.2%}" if len(raised) else "no rise"
+
+
+def _signs_text(per_seed: np.ndarray) -> str:
+    """[seeds, trained, measured]: in how many cells of single seeds the loss falls, and rises."""
+    own = np.eye(per_seed.shape[-1], dtype=bool)
+    fallen, others = (per_seed[:, own] < 0), per_seed[:, ~own]
+    return (
+        f"it falls in {fallen.sum()} of {fallen.size} own cells and rises in {(others > 0).sum()} of {others.size} "
+        f"others, in {(others > 0.01).sum()} of them by more than 1%"
+    )
 
 
 def best_contexts(study: MeasuredStudy, part: Part) -> Observation:
@@ -99,9 +250,17 @@ def best_contexts(study: MeasuredStudy, part: Part) -> Observation:
             "AUC": lambda run: float(np.nanmean(auc(run.returns))),
         }
         best = {name: max(here, key=number) for name, number in by.items()}
-        found += [YES if run.config["contexts"] == part["best"][task] else NOT_SHOWN for run in best.values()]
-        named = [f"k = {run.config['contexts']} by {name} ({return_text(by[name](run))})" for name, run in best.items()]
-        texts.append(f"{task}: the best is {listing(named)}")
+        worst = {name: min(here, key=number) for name, number in by.items()}
+        for name in by:
+            is_best, is_worst = (ends[name].config["contexts"] == part["best"][task] for ends in (best, worst))
+            found.append(YES if is_best else OPPOSITE if is_worst else NOT_SHOWN)
+        named = [
+            listing(
+                [f"k = {run.config['contexts']} by {name} ({return_text(by[name](run))})" for name, run in of.items()]
+            )
+            for of in (best, worst)
+        ]
+        texts.append(f"{task}: the best is {named[0]}; the worst is {named[1]}")
     return Observation(found, f"{'; '.join(texts)}.", _fewest_seeds(runs))
 
 
@@ -121,14 +280,34 @@ def last_values(study: MeasuredStudy, part: Part) -> Observation:
     """The mean of a column over the last tenth of the run, lower for the first method than for the second."""
     means = {}
     for run in study.results.runs:
-        rows = study.results.curves.filter(run=run.id)
-        last = rows.filter(pl.col("step") > 0.9 * pl.col("step").max())
-        means[run.config["method"]] = float(last[part["column"]].drop_nans().mean() or float("nan"))
+        last = _last_tenth(study, run.id)
+        of_seeds = last.group_by("seed", maintain_order=True).agg(pl.col(part["column"]).drop_nans().mean())
+        means[run.config["method"]] = of_seeds[part["column"]].to_numpy()
     own, other = means[part["own"]], means[part["other"]]
-    text = (
-        f"Mean of `{part['column']}` over the last tenth: {own:.3g} for {part['own']}, {other:.3g} for {part['other']}."
-    )
-    return Observation([YES if own < other else NOT_SHOWN], text, study.results.runs[0].config["seeds"])
+    of_each = [
+        f"{np.nanmean(values):.3g} for {part[side]} (by seed {', '.join(f'{value:.2g}' for value in values)})"
+        for side, values in (("own", own), ("other", other))
+    ]
+    text = f"Mean of `{part['column']}` over the last tenth: {'; '.join(of_each)}."
+    return Observation([YES if np.nanmean(own) < np.nanmean(other) else NOT_SHOWN], text, len(own))
+
+
+def _last_tenth(study: MeasuredStudy, run: str) -> pl.DataFrame:
+    rows = study.results.curves.filter(run=run).sort("seed", "step")
+    return rows.filter(pl.col("step") > 0.9 * pl.col("step").max())
+
+
+def heads_apart(study: MeasuredStudy, part: Part) -> Observation:
+    """The heads' mean values over the last tenth, by seed, and whether none is above what can be reached."""
+    (run,) = [run for run in study.results.runs if run.config["method"] == part["own"]]
+    texts, highest_of = [], []
+    for _, rows in _last_tenth(study, run.id).group_by("seed", maintain_order=True):
+        heads = np.nanmean(np.array(rows[part["column"]].to_list(), float), axis=0)
+        highest_of.append(heads.max())
+        texts.append(", ".join(f"{value:.1f}" for value in heads))
+    found = YES if max(highest_of) <= part["most"] else NOT_SHOWN
+    text = f"Mean of `{part['column']}` over the last tenth, the heads of each seed: {'; '.join(texts)}."
+    return Observation([found], text.replace("-", "−"), len(texts))
 
 
 def lower_column(study: MeasuredStudy, part: Part) -> Observation:
@@ -180,7 +359,12 @@ def _fewest_seeds(runs: Sequence[MeasuredCurves]) -> int:
 
 KINDS: dict[str, Callable[[MeasuredStudy, Part], Observation]] = {
     "near optimal": near_optimal,
+    "far from optimal": far_from_optimal,
     "collapses": collapses,
+    "never collapses": never_collapses,
+    "larger advantage": larger_advantage,
+    "varies by task": varies_by_task,
+    "heads apart": heads_apart,
     "context matrix": context_matrix,
     "best contexts": best_contexts,
     "cost": cost,

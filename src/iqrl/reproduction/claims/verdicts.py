@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iqrl.diagnostics.text import listing
 from iqrl.reproduction.claims.contrasts import LESS_IS_BETTER, Contrast, Effect
 from iqrl.statistics.curves import NEVER_LEARNED
 
@@ -20,7 +21,10 @@ test is not below {LEVEL:g}. *The opposite*, and *the opposite, in the mean only
 *Not shown*: all else; it does not say that there is no difference. Less deterioration counts only if no more seeds \
 of that side never learned: a return that was never reached cannot be lost.
 - A claim that two sides are comparable is *yes* if the whole interval of the difference lies within {ALIKE:.0%} of \
-the range, *the opposite* if the whole interval lies outside, and *not shown* otherwise.
+the range, *the opposite* if the whole interval lies outside, and *not shown* otherwise. The {ALIKE:.0%} are our \
+choice and generous. This rule has no test, so nothing in it is corrected for the number of claims.
+- That an advantage is larger with one buffer than with another is a difference of differences. It has an interval and \
+no test, so at best it is *in the mean only*.
 - A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It **does not hold** \
 if it is *not shown* or the opposite throughout. Otherwise it **holds in part**."""
 
@@ -60,6 +64,21 @@ def verdict(found: Sequence[str]) -> str:
     if all(one == YES for one in found):
         return HOLDS
     return IN_PART if any(one in (YES, MEAN_ONLY) for one in found) else FAILS
+
+
+def by_rival(contrasts: Sequence[Contrast], measure: str, says: str) -> str:
+    """The word of a measure, or which side has which; the side that all have in common is not named."""
+    same_own, same_other = (len({getattr(one, side) for one in contrasts}) == 1 for side in ("own", "other"))
+    words: dict[str, list[str]] = {}
+    for one in contrasts:
+        name = f"against {one.other}" if same_own else one.own if same_other else f"{one.own} against {one.other}"
+        words.setdefault(support(one, measure, says), []).append(name)
+    if len(words) == 1:
+        return f"*{next(iter(words))}*"
+    sides = {
+        word: listing(names).replace("and against", "and").replace(", against", ",") for word, names in words.items()
+    }
+    return ", ".join(f"*{word}* {names if same_own else f'for {names}'}" for word, names in sides.items())
 
 
 def by_measure(contrasts: Sequence[tuple[Contrast, str]], measure: str) -> str:
