@@ -338,12 +338,17 @@ void adam(int64_t count, const Rates& of, const float* gradient, float* theta, f
 
 // Loss
 
-float huber(float error) {
-  const float size = std::abs(error), small = std::min(size, 1.0f);
+template <class T> inline T between(T x, float low, float high) {
+  x = x > T{} + low ? x : T{} + low;
+  return x < T{} + high ? x : T{} + high;
+}
+
+template <class T> inline T huber(T error) {
+  const T size = error < T{} ? -error : error, small = size < T{} + 1.0f ? size : T{} + 1.0f;
   return small * (size - 0.5f * small);
 }
 
-float huber_slope(float error) { return std::min(std::max(error, -1.0f), 1.0f); }
+template <class T> inline T huber_slope(T error) { return between(error, -1.0f, 1.0f); }
 
 struct Loss {
   int64_t heads, actions, size;  // k, A, d
@@ -357,36 +362,56 @@ struct Sample {
   int64_t stride;
 };
 
-// ∂L / ∂values goes to `change`; both are [k A, batch]. Sums over the batch: of L_ori, of max Q and of L_D.
-std::array<float, 3> differentiate(const Loss& loss, const std::vector<Sample>& samples, const float* values,
-                                   float* change) {
-  const int64_t batch = samples.size(), actions = loss.actions, outputs = loss.heads * actions;
-  const float share = 1.0f / batch;
-  std::fill(change, change + outputs * batch, 0.0f);
-  std::array<float, 3> sums{};
+// What the loss needs of a batch, each [batch]: action and context, the goal r + γ max Q⁻(s'), and what θ⁻ has for the
+// action in each head, [k, batch].
+struct Facts {
+  float *action, *context, *goal, *taken;
+};
+
+void collect(const Loss& loss, const std::vector<Sample>& samples, Facts to) {
+  const int64_t batch = samples.size(), actions = loss.actions;
   for (int64_t b = 0; b < batch; ++b) {
     const Sample& of = samples[b];
     const float* facts = of.row + 2 * loss.size;
-    const int64_t action = facts[0], context = facts[3], next = facts[4];
+    const int64_t action = facts[0], next = facts[4];
     float best = of.after[next * actions * of.stride];
     for (int64_t a = 1; a < actions; ++a) best = std::max(best, of.after[(next * actions + a) * of.stride]);
-    const auto place = [=](int64_t head, int64_t a) { return (head * actions + a) * batch + b; };
-    const float error = values[place(context, action)] - (facts[1] + facts[2] * best);
-    change[place(context, action)] = share * huber_slope(error);
-    float highest = values[place(context, 0)];
-    for (int64_t a = 1; a < actions; ++a) highest = std::max(highest, values[place(context, a)]);
-    sums[0] += huber(error), sums[1] += highest;
-    if (loss.held == 0) continue;
-    for (int64_t head = 0; head < loss.heads; ++head) {
-      // A factor and no condition: which head is in use cannot be foreseen.
-      const float held = loss.held * (loss.own_head | (head != context));
-      const float far = values[place(head, action)] - of.before[(head * actions + action) * of.stride];
-      change[place(head, action)] += loss.weight * share * held * huber_slope(far);
-      sums[2] += held * huber(far);
-    }
+    to.action[b] = facts[0], to.context[b] = facts[3], to.goal[b] = facts[1] + facts[2] * best;
+    for (int64_t head = 0; loss.held != 0 && head < loss.heads; ++head)
+      to.taken[head * batch + b] = of.before[(head * actions + action) * of.stride];
   }
-  for (float& sum : sums) sum *= share;
-  return sums;
+}
+
+// ∂L / ∂values goes to `change`; both are [k A, batch]. L_ori, max Q and L_D of each sample go to `each_of`, [3, batch].
+void differentiate(const Loss& loss, int64_t batch, Facts of, const float* values, float* change, float* each_of) {
+  const float share = 1.0f / batch;
+  each(batch, [=](int64_t i, auto like) {
+    using T = decltype(like);
+    const T action = load<T>(of.action + i), context = load<T>(of.context + i);
+    T value{}, highest = T{} - INFINITY, distance{};
+    for (int64_t head = 0, place = i; head < loss.heads; ++head)
+      for (int64_t a = 0; a < loss.actions; ++a, place += batch) {
+        const T of_head = load<T>(values + place), own = context == T{} + float(head) ? of_head : T{} - INFINITY;
+        highest = own > highest ? own : highest;
+        value += action == T{} + float(a) ? (context == T{} + float(head) ? of_head : T{}) : T{};
+      }
+    const T error = value - load<T>(of.goal + i), slope = share * huber_slope(error);
+    for (int64_t head = 0, place = i; head < loss.heads; ++head) {
+      const T own = context == T{} + float(head) ? T{} + 1.0f : T{};
+      const T held = loss.held * (loss.own_head ? T{} + 1.0f : 1.0f - own);
+      for (int64_t a = 0; a < loss.actions; ++a, place += batch) {
+        const T taken = action == T{} + float(a) ? T{} + 1.0f : T{};
+        T moved = own * slope;
+        if (loss.held != 0) {
+          const T far = load<T>(values + place) - load<T>(of.taken + head * batch + i);
+          moved += loss.weight * share * held * huber_slope(far);
+          distance += taken * held * huber(far);
+        }
+        store(change + place, taken * moved);
+      }
+    }
+    store(each_of + i, huber(error)), store(each_of + batch + i, highest), store(each_of + 2 * batch + i, distance);
+  });
 }
 
 // Calls from XLA. The leading axes of all arrays are those of the networks.
@@ -488,7 +513,7 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
   thread_local std::vector<int64_t> counts;
   thread_local std::vector<Layer> layers;
   thread_local std::vector<Sample> samples;
-  thread_local Memory states, ys, gradients, between;
+  thread_local Memory states, ys, gradients, numbers;
   leaf.resize(3 * leaves), counts.resize(leaves), layers.resize(leaves / 2 - 1), samples.resize(batch);
   Result biases = *made.get<Floats>(1), first_layer = *made.get<Floats>(2);
   const int64_t outputs = biases->element_count() / networks, size = second_of(*first_layer);
@@ -520,8 +545,9 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
       }
       float* y = ys.of(batch * units);
       for (Layer& layer : layers) layer.y = y, y += batch * layer.units;
-      float *x = states.of(batch * size), *values = between.of(4 * outputs * batch);
-      float *change = values + outputs * batch, *of_target = change + outputs * batch;
+      float *x = states.of(batch * size), *values = numbers.of((4 * outputs + heads + 6) * batch);
+      float *change = values + outputs * batch, *of_target = change + outputs * batch, *means = of_target + 2 * outputs * batch;
+      const Facts facts{means + 3 * batch, means + 4 * batch, means + 5 * batch, means + 6 * batch};
       for (int64_t b = 0; b < batch; ++b) {
         const int64_t slot = slots_of(n)[b];
         const float* kept = targets.typed_data() + n * matrix_of(targets) + (cached ? slot * last_of(targets) : 0);
@@ -533,8 +559,10 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
       forward<kind>(batch, x, layers, theta[0], theta[3], outputs, values);
       Loss of = loss;
       of.weight = weight.typed_data()[n];
-      const auto sums = differentiate(of, samples, values, change);
-      std::copy(sums.begin(), sums.end(), metrics->typed_data() + 3 * n);
+      collect(of, samples, facts);
+      differentiate(of, batch, facts, values, change, means);
+      for (int64_t m = 0; m < 3; ++m)
+        metrics->typed_data()[3 * n + m] = std::accumulate(means + m * batch, means + (m + 1) * batch, 0.0f) / batch;
       backward<kind>(batch, x, layers, theta[0], outputs, change, gradient, gradient + in_lines(counts[0]));
       const Rates rates(rate, epsilon, first, second, static_cast<float>(steps.typed_data()[n]));
       for (size_t l = 0; l < leaves; gradient += in_lines(counts[l++]))
