@@ -142,7 +142,8 @@ class InGroups:
     def _advance_group(self, state: TrainState, stop: Any) -> tuple[TrainState, Period]:
         program = self._idle.get()
         try:
-            return jax.block_until_ready(program(state, stop))
+            state, period = jax.block_until_ready(program(state, stop))
+            return state, jax.device_get(period)  # here, while other groups are still computed
         finally:
             self._idle.put(program)
 
