@@ -1,6 +1,7 @@
 """Environment steps per second on CartPole-v1, one core, an update on every step: iqrl and its peers.
 
     python benchmarks/throughput.py [--quick] [--core N] [--json FILE]
+    python benchmarks/throughput.py --all [--cleanrl DIR]   more of iqrl and more peers, in one table
     python benchmarks/throughput.py --methods          every method of iqrl beside its DQN
 
 Every contestant is a process of its own, compiled and warmed up before anything is timed. Then they
@@ -17,10 +18,12 @@ import json
 import math
 import os
 import platform
+import runpy
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -44,10 +47,12 @@ class Contestant:
     method: str
     buffer_size: int
     seeds: int
+    how: str = ""
+    """of iqrl: `fused`, or `all cores`"""
 
     @property
     def name(self) -> str:
-        return f"{self.library} {self.method}, N={self.buffer_size:,}"
+        return f"{self.library} {self.method}, N={self.buffer_size:,}{', ' * bool(self.how)}{self.how}"
 
 
 REFERENCE = Contestant("iqrl", "iq", 100, 5)
@@ -67,12 +72,32 @@ CONTESTANTS = (
 
 QUICK = tuple(c for c in CONTESTANTS if c.buffer_size == 100 and c.seeds <= 5)
 
+ALL = (
+    *(Contestant("iqrl", "iq", size, seeds) for size in (1, 100, 50_000) for seeds in (1, 5, 20)),
+    *(Contestant("iqrl", "iq", size, 5, "fused") for size in (1, 100, 50_000)),
+    *(Contestant("iqrl", "iq", size, 20, "all cores") for size in (1, 100, 50_000)),
+    Contestant("iqrl", "iq", 100, 1, "fused"),
+    Contestant("iqrl", "dqn", 100, 5),
+    Contestant("iqrl", "dqn", 100, 5, "fused"),
+    *(Contestant("rejax", "dqn", 100, seeds) for seeds in (1, 5, 20)),
+    *(Contestant(library, "dqn", 100, 1) for library in ("stable-baselines3", "sbx", "cleanrl")),
+    *(Contestant(library, "dqn", 50_000, 1) for library in ("stable-baselines3", "sbx", "cleanrl")),
+)
+
 INSTALL = {
     "iqrl": "pip install -e .",
     "stable-baselines3": "pip install -r benchmarks/requirements.txt",
     "rejax": "pip install -r benchmarks/requirements.txt",
+    "sbx": "pip install -r benchmarks/requirements.txt",
+    "cleanrl": "git clone https://github.com/vwxyzjn/cleanrl, and --cleanrl with its directory",
 }
-MODULES = {"iqrl": "iqrl", "stable-baselines3": "stable_baselines3", "rejax": "rejax"}
+MODULES = {
+    "iqrl": "iqrl",
+    "stable-baselines3": "stable_baselines3",
+    "rejax": "rejax",
+    "sbx": "sbx",
+    "cleanrl": "cleanrl_utils",
+}
 
 UNMATCHED = {
     "iqrl": "iq has three heads, finds contexts and distils; the peers' dqn does none of that; "
@@ -82,6 +107,9 @@ UNMATCHED = {
     "rejax": "squared loss instead of Huber; batches drawn without replacement, at a cost that grows with N; "
     "a time limit counts as termination; its evaluations are switched off; "
     "its one hidden layer is set by replacing the agent, as its own options always make two",
+    "sbx": "two hidden layers of 64 units, as it has no other number; its buffer of 50,000 is not full when timed",
+    "cleanrl": "its script dqn_jax.py, whose network has 120 and 84 rectified units; squared loss; "
+    "a time limit counts as termination; its buffer of 50,000 is not full when timed",
 }
 
 
@@ -101,15 +129,12 @@ def prepare_iqrl(contestant: Contestant) -> Prepared:
     import jax
     import numpy as np
 
-    from iqrl.envs.registry import make_task
     from iqrl.make_run import resolve
-    from iqrl.methods.registry import build_agent
     from iqrl.training.compilation import compile_driver
-    from iqrl.training.compiled import Driver
+    from iqrl.training.loop import driver_of
 
     run = resolve(ENVIRONMENT, contestant.method, **iqrl_settings(contestant))
-    task = make_task(run)
-    init, advance, compile_seconds, *_ = compile_driver(Driver(run, task, build_agent(run, task)))
+    init, advance, compile_seconds, *_ = compile_driver(driver_of(run))
     state, stop = init(), 0
 
     def run_chunk() -> int:
@@ -132,6 +157,7 @@ def iqrl_settings(contestant: Contestant) -> dict[str, Any]:
         "buffer_size": contestant.buffer_size,
         "seeds": contestant.seeds,
         "period": CHUNK,
+        "accelerator": "fused" if contestant.how == "fused" else "none",
         "batch_size": BATCH_SIZE,
         "hidden": (HIDDEN,),
         "activation": "tanh",
@@ -172,6 +198,36 @@ def prepare_stable_baselines3(contestant: Contestant) -> Prepared:
         seed=0,
         device="cpu",
     )
+    return in_python(model, first)
+
+
+def prepare_sbx(contestant: Contestant) -> Prepared:
+    from flax import linen
+    from sbx import DQN
+
+    first = LEARNING_STARTS + PYTHON_CHUNK
+    model = DQN(
+        "MlpPolicy",
+        ENVIRONMENT,
+        learning_rate=LEARNING_RATE,
+        buffer_size=contestant.buffer_size,
+        learning_starts=LEARNING_STARTS,
+        batch_size=BATCH_SIZE,
+        gamma=GAMMA,
+        train_freq=1,
+        gradient_steps=1,
+        target_update_interval=TARGET_PERIOD,
+        exploration_fraction=EPSILON_DECAY / first,
+        exploration_initial_eps=EPSILON_START,
+        exploration_final_eps=EPSILON_FINAL,
+        policy_kwargs={"net_arch": [HIDDEN], "activation_fn": linen.tanh},
+        seed=0,
+    )
+    return in_python(model, first)
+
+
+def in_python(model: Any, first: int) -> Prepared:
+    """A model of Stable-Baselines3 or SBX, after its first steps."""
     model.learn(first, log_interval=None)
 
     def run_chunk() -> int:
@@ -181,6 +237,55 @@ def prepare_stable_baselines3(contestant: Contestant) -> Prepared:
         return model.num_timesteps - before
 
     return Prepared(None, 1, run_chunk)
+
+
+def prepare_cleanrl(contestant: Contestant) -> Prepared:
+    """Its script as it is, in a thread. Each step of its environment waits until a turn asks for it."""
+    import gymnasium
+    import torch
+
+    torch.set_num_threads(1)
+    asked, made, make = threading.Semaphore(0), threading.Semaphore(0), gymnasium.make
+
+    class Gate(gymnasium.Wrapper):
+        def step(self, action: Any) -> Any:
+            asked.acquire()
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            made.release()
+            # Newer versions of Gymnasium have no `final_observation`, which the script reads at a time limit.
+            return obs, reward, terminated or truncated, False, info
+
+    gymnasium.make = lambda *given, **named: Gate(make(*given, **named))
+    spec = importlib.util.find_spec("cleanrl_utils")
+    script, steps = Path(spec.submodule_search_locations[0]).parent / "cleanrl" / "dqn_jax.py", 10**9
+    flags = {
+        "env-id": ENVIRONMENT,
+        "total-timesteps": steps,
+        "learning-rate": LEARNING_RATE,
+        "buffer-size": contestant.buffer_size,
+        "gamma": GAMMA,
+        "target-network-frequency": TARGET_PERIOD,
+        "batch-size": BATCH_SIZE,
+        "start-e": EPSILON_START,
+        "end-e": EPSILON_FINAL,
+        "exploration-fraction": EPSILON_DECAY / steps,
+        "learning-starts": LEARNING_STARTS,
+        "train-frequency": 1,
+    }
+    sys.argv = [script.name, *(f"--{name}={value}" for name, value in flags.items())]
+    os.chdir(tempfile.mkdtemp())  # it writes to runs/
+    thread = threading.Thread(target=runpy.run_path, args=(str(script),), kwargs={"run_name": "__main__"}, daemon=True)
+    thread.start()
+
+    def run_chunk() -> int:
+        asked.release(PYTHON_CHUNK)
+        for _ in range(PYTHON_CHUNK):
+            while not made.acquire(timeout=1):
+                if not thread.is_alive():
+                    raise RuntimeError("the script ended")
+        return PYTHON_CHUNK
+
+    return Prepared(None, LEARNING_STARTS // PYTHON_CHUNK + 2, run_chunk)
 
 
 def prepare_rejax(contestant: Contestant) -> Prepared:
@@ -239,7 +344,13 @@ def rejax_algorithm(contestant: Contestant) -> Any:
     )
 
 
-PREPARE = {"iqrl": prepare_iqrl, "stable-baselines3": prepare_stable_baselines3, "rejax": prepare_rejax}
+PREPARE = {
+    "iqrl": prepare_iqrl,
+    "stable-baselines3": prepare_stable_baselines3,
+    "sbx": prepare_sbx,
+    "cleanrl": prepare_cleanrl,
+    "rejax": prepare_rejax,
+}
 
 
 def work(contestant: Contestant, core: int | None) -> None:
@@ -304,7 +415,7 @@ class Worker:
 def running(contestant: Contestant, core: int | None, cache: Path) -> Iterator[Worker]:
     """The contestant's process; it ends when its input does."""
     command = [sys.executable, __file__, "--worker", json.dumps(asdict(contestant))]
-    if core is not None:
+    if core is not None and contestant.how != "all cores":
         command += ["--core", str(core)]
     environment = worker_environment(cache)
     pipe = subprocess.PIPE
@@ -388,7 +499,10 @@ def measure(
 
 def cache_of(contestant: Contestant, caches: Path) -> Path:
     """A directory of its own, empty at first: nothing is found that another contestant compiled."""
-    return caches / f"{contestant.library}-{contestant.method}-{contestant.buffer_size}-{contestant.seeds}"
+    return (
+        caches
+        / f"{contestant.library}-{contestant.method}-{contestant.buffer_size}-{contestant.seeds}-{contestant.how}"
+    )
 
 
 def warm_compile_seconds(core: int | None, caches: Path) -> float:
@@ -407,11 +521,11 @@ def note(text: str) -> None:
 
 def print_table(measurements: list[Measurement], reference: Contestant, rounds: int) -> None:
     fastest = next(m for m in measurements if m.contestant == reference)
-    print(f"\n{'':34}{'seeds':>6}{'steps/s':>11}{'lowest':>10}{'highest':>10}{'compile s':>11}{'ratio':>8}")
+    print(f"\n{'':36}{'seeds':>6}{'steps/s':>11}{'lowest':>10}{'highest':>10}{'compile s':>11}{'ratio':>8}")
     for m in measurements:
         compiling = "-" if m.compile_seconds is None else f"{m.compile_seconds:.1f}"
         print(
-            f"{m.contestant.name:34}{m.contestant.seeds:>6}{m.steps_per_second:>11,.0f}{min(m.rounds):>10,.0f}"
+            f"{m.contestant.name:36}{m.contestant.seeds:>6}{m.steps_per_second:>11,.0f}{min(m.rounds):>10,.0f}"
             f"{max(m.rounds):>10,.0f}{compiling:>11}{m.times_slower(fastest):>8.2f}"
         )
     print(f"\nsteps/s: environment steps over all seeds, median of {rounds} rounds, compilation excluded.")
@@ -427,7 +541,7 @@ def print_unmatched(measurements: list[Measurement]) -> None:
 
 def surroundings(core: int | None) -> dict[str, str]:
     versions = {"python": platform.python_version()}
-    for package in ("iqrl", "jax", "torch", "gymnasium", "stable-baselines3", "rejax", "gymnax"):
+    for package in ("iqrl", "jax", "torch", "gymnasium", "stable-baselines3", "sbx-rl", "rejax", "gymnax"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return {"processor": processor_name(), "core": "not pinned" if core is None else str(core)} | versions
@@ -472,6 +586,8 @@ def compare_methods(core: int | None, rounds: int, seconds: float) -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer contestants, shorter turns")
+    parser.add_argument("--all", action="store_true", help="all that iqrl can do, and all peers")
+    parser.add_argument("--cleanrl", type=Path, metavar="DIR", help="a checkout of CleanRL, which cannot be installed")
     parser.add_argument("--methods", action="store_true", help="every method of iqrl beside its DQN, no peers")
     parser.add_argument("--rounds", type=int, help="turns of each contestant (default: 7; quick: 3)")
     parser.add_argument("--seconds", type=float, help="least length of a turn (default: 2; quick: 1)")
@@ -499,7 +615,10 @@ def main() -> None:
     if arguments.methods:
         compare_methods(core, rounds, seconds)
         return
-    contestants = installed(QUICK if arguments.quick else CONTESTANTS)
+    if arguments.cleanrl is not None:
+        sys.path.append(str(arguments.cleanrl))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(arguments.cleanrl))))
+    contestants = installed(ALL if arguments.all else QUICK if arguments.quick else CONTESTANTS)
     with tempfile.TemporaryDirectory() as caches:
         try:
             measurements = measure(contestants, core, rounds, seconds, Path(caches))

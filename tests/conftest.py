@@ -71,6 +71,7 @@ def compiled_once():
         return lambda driver: kept(SameProgram(driver))
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation, "OF_INIT", {})  # here nothing is optimised at all
         for name in ("compile_advance", "compile_parts"):
             patch.setattr(compilation, name, once(getattr(compilation, name)))
         yield

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import jax
 import numpy as np
@@ -46,6 +47,31 @@ def test_every_seed_counts_once(seeds, one_by_one):
     assert len(groups.places) * groups.size - seeds < len(groups.places)  # little is computed twice
 
 
+def test_threads_have_programs_of_their_own(monkeypatch):
+    monkeypatch.setenv("IQRL_CORES", "2")
+    groups, running, seen = cores.groups_of(10, one_by_one=False), threading.Barrier(2, timeout=60), []
+
+    def copy(name):
+        def advance(state, stop):
+            seen.append(name)
+            running.wait()
+            return state, jax.numpy.zeros(5)
+
+        return advance
+
+    shared = cores.InGroups(groups, [copy("first"), copy("second")])
+    state = cores.TrainState(np.int32(0), np.arange(10), env=(), agent=(), meter=())
+    shared.advance(shared.split(state), 1)
+    assert sorted(seen) == ["first", "second"]
+
+
+def test_a_program_is_compiled_once_and_copied(tmp_path):
+    """The copy is read from the cache."""
+    environment = os.environ | {"IQRL_CORES": "2", "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COPIES], env=environment, timeout=300, capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "True"], done.stderr
+
+
 def test_the_number_of_cores(monkeypatch):
     monkeypatch.setenv("IQRL_CORES", "3")
     assert cores.available_cores() == 3
@@ -53,6 +79,20 @@ def test_the_number_of_cores(monkeypatch):
     assert cores.available_cores() >= 1
     with pytest.raises(BadInput, match="at least 1"):
         cores.choose_cores(0)
+
+
+COPIES = """
+import jax, iqrl
+from iqrl.training import compilation
+made, compiled, hits = compilation.compile_advance, [], []
+def compile_advance(driver):
+    compiled.append(made(driver))
+    return compiled[-1]
+compilation.compile_advance = compile_advance
+jax.monitoring.register_event_listener(lambda event, **_: hits.append("cache_hits" in event))
+iqrl.train("CartPole-v0", "dqn", seeds=10, steps=400, period=200, learning_starts=100)
+print(len({program.runtime_executable() for program in compiled}), any(hits))
+"""
 
 
 ON_DEVICES = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -97,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     # Nothing needs saving before training starts, and JAX does not expect an interrupted import.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(50_000, 20, 100)  # imports and tracing make many objects and few cycles
     _write_what_the_terminal_can()
     warnings.showwarning = show_warning  # ty: ignore[invalid-assignment]
     try:

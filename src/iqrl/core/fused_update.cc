@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -45,6 +49,26 @@ template <class Do> inline void each(int64_t count, Do do_for) {
   for (; i < count; ++i) do_for(i, 0.0f);
 }
 
+// a / b and √a to the last bit or two: AVX-512 divides and takes roots in as many cycles as it makes twenty products.
+template <class T> inline T quotient(T a, T b) { return a / b; }
+inline float root(float a) { return std::sqrt(a); }
+#if defined(__AVX512F__)
+template <> inline Vector quotient(Vector a, Vector b) {
+  const Vector near = (Vector)_mm512_rcp14_ps((__m512)b);
+  return a * (near * (2.0f - b * near));
+}
+inline Vector root(Vector a) {
+  const Vector smallest = Vector{} + 1e-37f, positive = a > smallest ? a : smallest;
+  const Vector near = (Vector)_mm512_rsqrt14_ps((__m512)positive);
+  return a * (near * (1.5f - 0.5f * positive * near * near));
+}
+#else
+inline Vector root(Vector a) {
+  for (int i = 0; i < kWidth; ++i) a[i] = std::sqrt(a[i]);
+  return a;
+}
+#endif
+
 // Activations
 
 enum Activation : int32_t { kTanh = 0, kRelu = 1, kLeakyRelu = 2 };
@@ -66,7 +90,7 @@ template <class T> inline T tanh_of(T x) {
   q = q * s + 1.18534705686654e-04f;
   q = q * s + 2.26843463243900e-03f;
   q = q * s + 4.89352518554385e-03f;
-  return x * p / q;
+  return quotient(x * p, q);
 }
 
 template <Activation kind, class T> inline T activate(T x) {
@@ -238,6 +262,23 @@ void forward(int64_t batch, const float* x, const std::vector<Layer>& layers, co
     });
 }
 
+// The same where no gradient is asked for, with the batch as the last axis: x: [d, batch].
+template <Activation kind>
+void forward_columns(int64_t batch, const float* x, const std::vector<Layer>& layers, const float* heads,
+                     const float* biases, int64_t outputs, float* values) {
+  const auto add = [=](int64_t rows, const float* of_row, float* y, auto then) {
+    for (int64_t r = 0; r < rows; ++r, y += batch)
+      each(batch, [=](int64_t i, auto like) { store(y + i, then(load<decltype(like)>(y + i) + of_row[r])); });
+  };
+  for (const Layer& layer : layers) {
+    product(layer.units, layer.given, batch, Transposed{layer.w, layer.units}, x, nullptr, layer.y);
+    add(layer.units, layer.b, layer.y, [](auto y) { return activate<kind>(y); });
+    x = layer.y;
+  }
+  product(outputs, layers.back().units, batch, Straight{heads, layers.back().units}, x, nullptr, values);
+  add(outputs, biases, values, [](auto value) { return value; });
+}
+
 void sum_rows(int64_t rows, int64_t columns, const float* from, float* to) {
   each(columns, [=](int64_t c, auto like) {
     decltype(like) sum = like;
@@ -274,30 +315,40 @@ void backward(int64_t batch, const float* x, const std::vector<Layer>& layers, c
 // Adam, in place
 
 struct Rates {
-  float rate, epsilon;
-  double first, second;
-  float steps;
+  float rate, epsilon, first, second, of_mean, of_root;
+
+  // steps: counted from 1
+  Rates(float rate, float epsilon, double first, double second, float steps)
+      : rate(rate), epsilon(epsilon), first(first), second(second),
+        of_mean(1 / (1 - std::pow(this->first, steps))), of_root(1 / (1 - std::pow(this->second, steps))),
+        of_new(1 - first), of_square(1 - second) {}
+
+  float of_new, of_square;
 };
 
-void adam(int64_t count, Rates of, const float* __restrict gradient, float* __restrict theta, float* __restrict mean,
-          float* __restrict square) {
-  const float first = of.first, second = of.second, of_new = 1 - of.first, of_square = 1 - of.second;
-  const float of_mean = 1 / (1 - std::pow(first, of.steps)), of_root = 1 / (1 - std::pow(second, of.steps));
-  for (int64_t i = 0; i < count; ++i) {
-    mean[i] = first * mean[i] + of_new * gradient[i];
-    square[i] = second * square[i] + of_square * (gradient[i] * gradient[i]);
-    theta[i] -= of.rate * (mean[i] * of_mean) / (std::sqrt(square[i] * of_root) + of.epsilon);
-  }
+void adam(int64_t count, const Rates& of, const float* gradient, float* theta, float* mean, float* square) {
+  each(count, [=](int64_t i, auto like) {
+    using T = decltype(like);
+    const T g = load<T>(gradient + i);
+    const T m = of.first * load<T>(mean + i) + of.of_new * g, v = of.second * load<T>(square + i) + of.of_square * (g * g);
+    store(mean + i, m), store(square + i, v);
+    store(theta + i, load<T>(theta + i) - quotient(of.rate * (m * of.of_mean), root(v * of.of_root) + of.epsilon));
+  });
 }
 
 // Loss
 
-float huber(float error) {
-  const float size = std::abs(error), small = std::min(size, 1.0f);
+template <class T> inline T between(T x, float low, float high) {
+  x = x > T{} + low ? x : T{} + low;
+  return x < T{} + high ? x : T{} + high;
+}
+
+template <class T> inline T huber(T error) {
+  const T size = error < T{} ? -error : error, small = size < T{} + 1.0f ? size : T{} + 1.0f;
   return small * (size - 0.5f * small);
 }
 
-float huber_slope(float error) { return std::min(std::max(error, -1.0f), 1.0f); }
+template <class T> inline T huber_slope(T error) { return between(error, -1.0f, 1.0f); }
 
 struct Loss {
   int64_t heads, actions, size;  // k, A, d
@@ -305,40 +356,62 @@ struct Loss {
   bool own_head;                 // whether the head in use is held, too
 };
 
-// A transition as `replay/base.py` packs it; what θ⁻ has on its two states, [2, k, A].
+// A transition as `replay/base.py` packs it; what θ⁻ has on its two states, [k, A] each, at every `stride`-th place.
 struct Sample {
-  const float *row, *target;
+  const float *row, *before, *after;
+  int64_t stride;
 };
 
-// ∂L / ∂values goes to `change`; both are [k A, batch]. Sums over the batch: of L_ori, of max Q and of L_D.
-std::array<float, 3> differentiate(const Loss& loss, const std::vector<Sample>& samples, const float* values,
-                                   float* change) {
-  const int64_t batch = samples.size(), actions = loss.actions, outputs = loss.heads * actions;
-  const float share = 1.0f / batch;
-  std::fill(change, change + outputs * batch, 0.0f);
-  std::array<float, 3> sums{};
+// What the loss needs of a batch, each [batch]: action and context, the goal r + γ max Q⁻(s'), and what θ⁻ has for the
+// action in each head, [k, batch].
+struct Facts {
+  float *action, *context, *goal, *taken;
+};
+
+void collect(const Loss& loss, const std::vector<Sample>& samples, Facts to) {
+  const int64_t batch = samples.size(), actions = loss.actions;
   for (int64_t b = 0; b < batch; ++b) {
-    const float *facts = samples[b].row + 2 * loss.size, *before = samples[b].target, *after = before + outputs;
-    const int64_t action = facts[0], context = facts[3], next = facts[4];
-    float best = after[next * actions];
-    for (int64_t a = 1; a < actions; ++a) best = std::max(best, after[next * actions + a]);
-    const auto place = [=](int64_t head, int64_t a) { return (head * actions + a) * batch + b; };
-    const float error = values[place(context, action)] - (facts[1] + facts[2] * best);
-    change[place(context, action)] = share * huber_slope(error);
-    float highest = values[place(context, 0)];
-    for (int64_t a = 1; a < actions; ++a) highest = std::max(highest, values[place(context, a)]);
-    sums[0] += huber(error), sums[1] += highest;
-    if (loss.held == 0) continue;
-    for (int64_t head = 0; head < loss.heads; ++head) {
-      // A factor and no condition: which head is in use cannot be foreseen.
-      const float held = loss.held * (loss.own_head | (head != context));
-      const float far = values[place(head, action)] - before[head * actions + action];
-      change[place(head, action)] += loss.weight * share * held * huber_slope(far);
-      sums[2] += held * huber(far);
-    }
+    const Sample& of = samples[b];
+    const float* facts = of.row + 2 * loss.size;
+    const int64_t action = facts[0], next = facts[4];
+    float best = of.after[next * actions * of.stride];
+    for (int64_t a = 1; a < actions; ++a) best = std::max(best, of.after[(next * actions + a) * of.stride]);
+    to.action[b] = facts[0], to.context[b] = facts[3], to.goal[b] = facts[1] + facts[2] * best;
+    for (int64_t head = 0; loss.held != 0 && head < loss.heads; ++head)
+      to.taken[head * batch + b] = of.before[(head * actions + action) * of.stride];
   }
-  for (float& sum : sums) sum *= share;
-  return sums;
+}
+
+// ∂L / ∂values goes to `change`; both are [k A, batch]. L_ori, max Q and L_D of each sample go to `each_of`, [3, batch].
+void differentiate(const Loss& loss, int64_t batch, Facts of, const float* values, float* change, float* each_of) {
+  const float share = 1.0f / batch;
+  each(batch, [=](int64_t i, auto like) {
+    using T = decltype(like);
+    const T action = load<T>(of.action + i), context = load<T>(of.context + i);
+    T value{}, highest = T{} - INFINITY, distance{};
+    for (int64_t head = 0, place = i; head < loss.heads; ++head)
+      for (int64_t a = 0; a < loss.actions; ++a, place += batch) {
+        const T of_head = load<T>(values + place), own = context == T{} + float(head) ? of_head : T{} - INFINITY;
+        highest = own > highest ? own : highest;
+        value += action == T{} + float(a) ? (context == T{} + float(head) ? of_head : T{}) : T{};
+      }
+    const T error = value - load<T>(of.goal + i), slope = share * huber_slope(error);
+    for (int64_t head = 0, place = i; head < loss.heads; ++head) {
+      const T own = context == T{} + float(head) ? T{} + 1.0f : T{};
+      const T held = loss.held * (loss.own_head ? T{} + 1.0f : 1.0f - own);
+      for (int64_t a = 0; a < loss.actions; ++a, place += batch) {
+        const T taken = action == T{} + float(a) ? T{} + 1.0f : T{};
+        T moved = own * slope;
+        if (loss.held != 0) {
+          const T far = load<T>(values + place) - load<T>(of.taken + head * batch + i);
+          moved += loss.weight * share * held * huber_slope(far);
+          distance += taken * held * huber(far);
+        }
+        store(change + place, taken * moved);
+      }
+    }
+    store(each_of + i, huber(error)), store(each_of + batch + i, highest), store(each_of + 2 * batch + i, distance);
+  });
 }
 
 // Calls from XLA. The leading axes of all arrays are those of the networks.
@@ -387,25 +460,70 @@ ffi::Error Values(int32_t activation, Floats x, ffi::RemainingArgs weights, Resu
   });
 }
 
-// rows: [N, W], and which of them make the batch, [batch]; targets: [M, 2 k A], and which of them are the batch's;
-// weight: λ; steps: Adam's, counted from 1; then θ, the means and the squares, each of the heads and of each layer w
-// and b. All these are written in place; metrics: [3].
+// Asks for the rows of a batch before they are needed: of a large buffer they lie in slow memory.
+void fetch(int64_t batch, const float* rows, const int32_t* slots, int64_t width) {
+  for (int64_t b = 0; b < batch; ++b) {
+    __builtin_prefetch(rows + slots[b] * width);
+    __builtin_prefetch(rows + slots[b] * width + width - 1);
+  }
+}
+
+// What θ⁻ has on the states of the samples, computed here: on s' and, if `both`, on s. Written to `values`, to which
+// the samples then point.
+template <Activation kind>
+void evaluate_targets(const ffi::RemainingArgs& given, size_t first, size_t leaves, int64_t n, int64_t size,
+                      int64_t networks, int64_t outputs, bool both, std::vector<Sample>& samples, float* values) {
+  thread_local std::vector<Layer> layers;
+  thread_local Memory states, ys;
+  const int64_t batch = samples.size(), columns = both ? 2 * batch : batch;
+  const auto leaf = [&](size_t l) {
+    const Floats each = *given.get<Floats>(first + l);
+    return each.typed_data() + n * (each.element_count() / networks);
+  };
+  layers.resize(leaves / 2 - 1);
+  int64_t units = 0;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const Floats w = *given.get<Floats>(first + 2 * l + 2);
+    layers[l] = Layer{second_of(w), last_of(w), leaf(2 * l + 2), leaf(2 * l + 3), nullptr, nullptr, nullptr};
+    units += last_of(w);
+  }
+  float *y = ys.of(columns * units), *x = states.of(columns * size);
+  for (Layer& layer : layers) layer.y = y, y += columns * layer.units;
+  for (int64_t b = 0; b < batch; ++b) {
+    Sample& sample = samples[b];
+    sample = {sample.row, values + batch + b, values + b, columns};
+    for (int64_t i = 0; i < size; ++i) {
+      x[i * columns + b] = sample.row[size + i];
+      if (both) x[i * columns + batch + b] = sample.row[i];
+    }
+  }
+  forward_columns<kind>(columns, x, layers, leaf(0), leaf(1), outputs, values);
+}
+
+// rows: [N, W], and which of them make the batch, [batch]; targets: what θ⁻ has on their states, [N, 2 k A], if θ⁻ is not
+// given; weight: λ; steps: Adam's, counted from 1; then θ, the means and the squares, each of the heads and of each
+// layer w and b. These are written in place. After them θ⁻, where its values are to be computed. metrics: [3].
 ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, float rate, float epsilon, double first,
-                  double second, Floats rows, Integers slots, Floats targets, Integers places, Floats weight,
-                  Integers steps, ffi::RemainingArgs, Result metrics, ffi::RemainingRets made) {
-  const int64_t networks = weight.element_count(), batch = slots.element_count() / networks;
+                  double second, Floats rows, Integers slots, Floats targets, Floats weight, Integers steps,
+                  ffi::RemainingArgs given, Result metrics, ffi::RemainingRets made) {
+  const int64_t networks = weight.element_count(), batch = slots.element_count() / networks, width = last_of(rows);
   const size_t leaves = made.size() / 3;
+  const bool cached = given.size() == made.size();
   thread_local std::vector<float*> leaf;  // θ, mean, square of the first, …
   thread_local std::vector<int64_t> counts;
   thread_local std::vector<Layer> layers;
   thread_local std::vector<Sample> samples;
-  thread_local Memory states, ys, gradients, between;
+  thread_local Memory states, ys, gradients, numbers;
   leaf.resize(3 * leaves), counts.resize(leaves), layers.resize(leaves / 2 - 1), samples.resize(batch);
   Result biases = *made.get<Floats>(1), first_layer = *made.get<Floats>(2);
   const int64_t outputs = biases->element_count() / networks, size = second_of(*first_layer);
   const Loss loss{heads, outputs / heads, size, held, 0, own_head};
+  const auto rows_of = [&](int64_t n) { return rows.typed_data() + n * matrix_of(rows); };
+  const auto slots_of = [&](int64_t n) { return slots.typed_data() + n * batch; };
+  fetch(batch, rows_of(0), slots_of(0), width);
   return by_activation(activation, [&](auto kind) {
     for (int64_t n = 0; n < networks; ++n) {
+      if (n + 1 < networks) fetch(batch, rows_of(n + 1), slots_of(n + 1), width);
       int64_t total = 0, units = 0;
       for (size_t l = 0; l < leaves; ++l) {
         for (size_t part = 0; part < 3; ++part) {
@@ -427,21 +545,26 @@ ffi::Error Update(int32_t activation, int32_t heads, float held, bool own_head, 
       }
       float* y = ys.of(batch * units);
       for (Layer& layer : layers) layer.y = y, y += batch * layer.units;
-      float *x = states.of(batch * size), *values = between.of(2 * outputs * batch);
-      float* change = values + outputs * batch;
+      float *x = states.of(batch * size), *values = numbers.of((4 * outputs + heads + 6) * batch);
+      float *change = values + outputs * batch, *of_target = change + outputs * batch, *means = of_target + 2 * outputs * batch;
+      const Facts facts{means + 3 * batch, means + 4 * batch, means + 5 * batch, means + 6 * batch};
       for (int64_t b = 0; b < batch; ++b) {
-        samples[b].row = rows.typed_data() + n * matrix_of(rows) + slots.typed_data()[n * batch + b] * last_of(rows);
-        samples[b].target =
-            targets.typed_data() + n * matrix_of(targets) + places.typed_data()[n * batch + b] * last_of(targets);
+        const int64_t slot = slots_of(n)[b];
+        const float* kept = targets.typed_data() + n * matrix_of(targets) + (cached ? slot * last_of(targets) : 0);
+        samples[b] = {rows_of(n) + slot * width, kept, kept + outputs, 1};
         std::copy(samples[b].row, samples[b].row + size, x + b * size);
       }
+      if (!cached)
+        evaluate_targets<kind>(given, made.size(), leaves, n, size, networks, outputs, held != 0, samples, of_target);
       forward<kind>(batch, x, layers, theta[0], theta[3], outputs, values);
       Loss of = loss;
       of.weight = weight.typed_data()[n];
-      const auto sums = differentiate(of, samples, values, change);
-      std::copy(sums.begin(), sums.end(), metrics->typed_data() + 3 * n);
+      collect(of, samples, facts);
+      differentiate(of, batch, facts, values, change, means);
+      for (int64_t m = 0; m < 3; ++m)
+        metrics->typed_data()[3 * n + m] = std::accumulate(means + m * batch, means + (m + 1) * batch, 0.0f) / batch;
       backward<kind>(batch, x, layers, theta[0], outputs, change, gradient, gradient + in_lines(counts[0]));
-      const Rates rates{rate, epsilon, first, second, static_cast<float>(steps.typed_data()[n])};
+      const Rates rates(rate, epsilon, first, second, static_cast<float>(steps.typed_data()[n]));
       for (size_t l = 0; l < leaves; gradient += in_lines(counts[l++]))
         adam(counts[l], rates, gradient, leaf[3 * l], leaf[3 * l + 1], leaf[3 * l + 2]);
     }
@@ -467,7 +590,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
         .Arg<Floats>()
         .Arg<Integers>()
         .Arg<Floats>()
-        .Arg<Integers>()
         .Arg<Floats>()
         .Arg<Integers>()
         .RemainingArgs()

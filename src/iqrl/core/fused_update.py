@@ -21,7 +21,6 @@ from iqrl.core.agent import AgentState, LearnUniforms, QLearner
 from iqrl.core.cached_targets import CachedTargets
 from iqrl.core.losses import HeldHeads
 from iqrl.core.networks import Params
-from iqrl.core.types import Batch
 
 ACTIVATIONS = ("tanh", "relu", "leaky-relu")
 """in the order of the kernel's numbers for them"""
@@ -47,7 +46,7 @@ class FusedUpdate(QLearner):
     ) -> tuple[AgentState, dict[str, jax.Array]]:
         rows, batch = state.replay.rows, self.replay.sample(state.replay, step, random.sample)
         slots = jnp.arange(rows.shape[0]) if batch.slots is None else batch.slots
-        targets, places = self._targets(state, batch, slots)
+        targets, theta = self._targets(state)
         clip, (averages, scale) = state.optimiser
         count = optax.safe_increment(averages.count)
         term = self.regularisers[0] if self.regularisers else None
@@ -58,11 +57,11 @@ class FusedUpdate(QLearner):
             UPDATE,
             [_floats(3), *(_floats(*leaf.shape) for leaf in moved)],
             vmap_method="broadcast_all",
-            input_output_aliases={number + 6: number + 1 for number in range(len(moved))},
+            input_output_aliases={number + 5: number + 1 for number in range(len(moved))},
         )
         numbers = {"held": held.share, "rate": self.rate, "epsilon": self.adam_epsilon}
         metrics, *moved = call(
-            rows, slots, targets, places, weight, count, *moved,
+            rows, slots, targets, weight, count, *moved, *theta,
             activation=self._kind, heads=np.int32(self.contexts.count), own_head=held.own_head,
             first=np.float64(FIRST), second=np.float64(SECOND),
             **{name: np.float32(value) for name, value in numbers.items()},
@@ -74,11 +73,9 @@ class FusedUpdate(QLearner):
         named = {"value_loss": metrics[0], "max_q": metrics[1]} | ({f"{term.name}_loss": metrics[2]} if term else {})
         return self.follow(state, step), named
 
-    def _targets(self, state: AgentState, batch: Batch, slots: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """What θ⁻ has on s and s': [M, 2 k A], and the rows that belong to the batch."""
-        target, transition = self.target_of(state), batch.transitions
-        both = [self.batch_values(target.params, obs.T) for obs in (transition.obs_tm1, transition.obs_t)]
-        return jnp.concatenate(both).T, jnp.arange(slots.shape[0])
+    def _targets(self, state: AgentState) -> tuple[jax.Array, list[jax.Array]]:
+        """What θ⁻ has on the two states of each row, [N, 2 k A], or θ⁻, for the kernel to compute it."""
+        return jnp.zeros((1, 1)), _leaves(self.target_of(state).params)
 
     @property
     def _outputs(self) -> int:
@@ -97,8 +94,8 @@ class FusedCachedUpdate(FusedUpdate, CachedTargets):
         states = self.replay.states.get(state.replay, numbers)
         return self.batch_values(state.target.params, states).T
 
-    def _targets(self, state: AgentState, batch: Batch, slots: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return state.cache.reshape(-1, 2 * self._outputs), slots
+    def _targets(self, state: AgentState) -> tuple[jax.Array, list[jax.Array]]:
+        return state.cache.reshape(-1, 2 * self._outputs), []
 
 
 def _leaves(params: Params) -> list[jax.Array]:

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from iqrl.training.compiled import Driver
-from iqrl.training.cores import Groups, InGroups, OnDevices, equal_groups, groups_of
+from iqrl.training.cores import GroupProgram, Groups, InGroups, OnDevices, count_threads, equal_groups, groups_of
 from iqrl.training.devices import available_devices, give_memory_back, keep_working_memory, use_chosen_device
 from iqrl.training.hosted import HostedDriver, compile_part
 from iqrl.training.packing import Packing
@@ -57,6 +57,14 @@ COMPILER_OPTIONS: dict[str, str | bool] = {
 }
 
 
+MOST_COPIES = 4
+"""of the program of a group: each takes half a second to trace and to read from the cache"""
+
+
+OF_INIT: dict[str, Any] = {"xla_backend_optimization_level": 1}
+"""The first state is computed once: it is optimised less, which takes half the time. The bits are the same."""
+
+
 class Program(NamedTuple):
     """A driver ready to run."""
 
@@ -95,18 +103,18 @@ def compile_together(driver: Driver) -> Program:
 def compile_in_groups(driver: Driver, groups: Groups) -> Program:
     """A program for a whole period of some of the seeds; each core has its own seeds."""
     started = time.perf_counter()
-    init = jax.jit(driver.init).lower().compile(COMPILER_OPTIONS)
-    of_group = compile_advance(replace(driver, run=replace(driver.run, seeds=groups.size)))
+    init = compile_init(driver)
+    one = replace(driver, run=replace(driver.run, seeds=groups.size))
+    copies = [compile_advance(one) for _ in range(count_copies(groups))]
     give_memory_back()
-    seconds = time.perf_counter() - started
     if len(groups.places) == 1:
-        advance = lambda state, stop, paused=None: of_group(state, stop)
-        return Program(init=init, advance=advance, seconds=seconds)
-    shared = InGroups(groups, of_group)
+        advance = lambda state, stop, paused=None: copies[0](state, stop)
+        return Program(init=init, advance=advance, seconds=time.perf_counter() - started)
+    shared = InGroups(groups, copies)
     return Program(
         init=lambda: shared.split(init()),
         advance=lambda state, stop, paused=None: shared.advance(state, stop),
-        seconds=seconds,
+        seconds=time.perf_counter() - started,
         restore=lambda state, snapshot: shared.split(state),
         step=lambda parts: int(parts.states[0].step),
         whole=shared.join,
@@ -118,7 +126,7 @@ def compile_on_devices(driver: Driver, devices: Sequence[jax.Device]) -> Program
     started = time.perf_counter()
     shared = OnDevices(equal_groups(driver.run.seeds, len(devices)), devices)
     one = replace(driver, run=replace(driver.run, seeds=shared.groups.size))
-    init = jax.jit(driver.init).lower().compile(COMPILER_OPTIONS)
+    init = compile_init(driver)
     like, step = jax.eval_shape(lambda: shared.padded(driver.init())), jax.ShapeDtypeStruct((), jax.numpy.int32)
     program = shared.program(one.advance).lower(like, step).compile(COMPILER_OPTIONS)
     give_memory_back()
@@ -136,9 +144,22 @@ def compile_on_devices(driver: Driver, devices: Sequence[jax.Device]) -> Program
     )
 
 
-def compile_advance(driver: Driver) -> Callable[..., tuple[TrainState, Period]]:
+def compile_init(driver: Driver) -> Any:
+    return jax.jit(driver.init).lower().compile(COMPILER_OPTIONS | OF_INIT)
+
+
+def compile_advance(driver: Driver) -> GroupProgram:
+    def advance(state: TrainState, stop: jax.Array) -> tuple[TrainState, Period]:
+        return driver.advance(state, stop)
+
     like, step = jax.eval_shape(driver.init), jax.ShapeDtypeStruct((), jax.numpy.int32)
-    return jax.jit(driver.advance, donate_argnums=0).lower(like, step).compile(COMPILER_OPTIONS)
+    # A function of each call's own, under one name: JAX would give the same program again, and not a copy of it.
+    return jax.jit(advance, donate_argnums=0).lower(like, step).compile(COMPILER_OPTIONS)
+
+
+def count_copies(groups: Groups) -> int:
+    """Of the program of a group. All but the first are read from the cache; without one, threads share the first."""
+    return min(count_threads(groups), MOST_COPIES) if jax.config.values.get("jax_compilation_cache_dir") else 1
 
 
 def compile_hosted(driver: Any) -> Program:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import jax
@@ -94,6 +95,14 @@ def equal_groups(seeds: int, count: int) -> Groups:
     return Groups(size=size, places=places, counts=tuple(min(size, seeds - begin) for begin in begins))
 
 
+GroupProgram = Callable[[TrainState, Any], tuple[TrainState, Period]]
+
+
+def count_threads(groups: Groups) -> int:
+    """How many groups are advanced at a time."""
+    return min(available_cores() if platform() == "cpu" else 1, len(groups.places))
+
+
 class Parts(NamedTuple):
     """The state of a run in groups of seeds."""
 
@@ -101,12 +110,20 @@ class Parts(NamedTuple):
 
 
 class InGroups:
-    """A program of one group, for all of them."""
+    """A program of one group, for all of them.
 
-    def __init__(self, groups: Groups, advance: Callable[[TrainState, Any], tuple[TrainState, Period]]):
-        self.groups, self._advance = groups, advance
-        cores = available_cores() if platform() == "cpu" else 1
-        self._threads = ThreadPoolExecutor(min(cores, len(groups.places)), thread_name_prefix="seeds")
+    Threads that run the same program take up to a tenth longer: they write what it counts in the same places. So each
+    has a copy of it.
+    """
+
+    def __init__(self, groups: Groups, copies: Sequence[GroupProgram]):
+        """`copies`: of the same program; where there are fewer than threads, threads share them."""
+        self.groups = groups
+        threads = count_threads(groups)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="seeds")
+        self._idle = SimpleQueue[GroupProgram]()
+        for number in range(threads):
+            self._idle.put(copies[number % len(copies)])
 
     def split(self, whole: TrainState) -> Parts:
         take = lambda leaf, places: jax.numpy.asarray(np.asarray(leaf)[places])
@@ -118,9 +135,17 @@ class InGroups:
         return TrainState(parts.states[0].step, *self._joined([tuple(state[1:]) for state in parts.states]))
 
     def advance(self, parts: Parts, stop: Any) -> tuple[Parts, Period]:
-        done = list(self._threads.map(lambda state: jax.block_until_ready(self._advance(state, stop)), parts.states))
+        done = list(self._threads.map(lambda state: self._advance_group(state, stop), parts.states))
         states, periods = zip(*done, strict=True)
         return Parts(states), self._joined(periods)
+
+    def _advance_group(self, state: TrainState, stop: Any) -> tuple[TrainState, Period]:
+        program = self._idle.get()
+        try:
+            state, period = jax.block_until_ready(program(state, stop))
+            return state, jax.device_get(period)  # here, while other groups are still computed
+        finally:
+            self._idle.put(program)
 
     def _joined(self, of_groups: Sequence[Any]) -> Any:
         """Arrays over all seeds, from those over the seeds of each group."""
