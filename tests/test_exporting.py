@@ -61,6 +61,12 @@ class ChannelsFirst(OddSpaces):
     action_space = Discrete(3, start=5)
 
 
+class Large(ChannelsFirst):
+    """So large that a batch is convolved image by image."""
+
+    observation_space = Box(0, 255, (84, 84, 3), np.uint8)
+
+
 RAINBOW = {"dueling": True, "noisy": True, "layer_norm": True, "normalise_inputs": True, "own_layers": 1, "atoms": 5}
 CASES = {
     "contexts, heads, value distribution, dueling, normalisation": ("CartPole-v0", "rainbow-iq", RAINBOW),
@@ -73,6 +79,7 @@ CASES = {
     "contexts by the first observation": ("CartPole-v0", "iq-initial-states", {}),
     "contexts by the score": ("CartPole-v0", "iq-game-score", {}),
     "images, contexts by an encoder": (ChannelsFirst, "iq-re", {"padding": "same", "code_size": 3}),
+    "large images": (Large, "dqn", {"hidden": (4,)}),
     "spaces of several parts": (OddSpaces, "dqn", {}),
 }
 

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pytest
 
+from iqrl.core import encoders
 from iqrl.core.encoders import NATURE, Image, convolutional, convolve, maps, pad, picture, random_encoder
 from iqrl.diagnostics.analysis.neighbours import nearest_neighbours
 from iqrl.errors import BadInput
@@ -83,6 +84,28 @@ def test_a_convolution_and_its_gradients_are_those_of_xla(size, layer, padding):
     for a, b in zip(*both(picture, weights), strict=True):
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_batch_of_large_images_is_a_loop_with_the_same_gradients(monkeypatch):
+    """Of two seeds, each with a batch and weights of its own; the plain form is one product for the whole batch."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    pictures = jax.random.normal(keys[0], (2, 3, 84, 84, 4))
+    weights = jax.random.normal(keys[1], (2, 6, 8 * 8 * 4))
+
+    def of_seed(pictures, weights):
+        sums = jax.vmap(lambda picture: convolve(picture, weights, 8, 4))(pictures)
+        return jax.numpy.mean(sums**2), sums
+
+    def computed():
+        gradients = jax.jit(jax.vmap(jax.grad(of_seed, argnums=(0, 1), has_aux=True))).trace(pictures, weights)
+        return "while" in gradients.lower().as_text(), gradients.lower().compile()(pictures, weights)
+
+    in_a_loop, ours = computed()
+    monkeypatch.setattr(encoders, "MANY", math.inf)
+    plainly, theirs = computed()
+    assert (in_a_loop, plainly) == (True, False)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_a_code_by_hand():

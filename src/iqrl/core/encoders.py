@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -152,9 +153,46 @@ def convolve(image: jax.Array, weights: jax.Array, width: int, stride: int) -> j
         raise ValueError(f"a convolution {width} wide cannot have stride {stride}")
     rows, columns = ((size - width) // stride + 1 for size in image.shape[:2])
     cut = _in_blocks(image, rows + blocks - 1, columns + blocks - 1, stride)
+    large = rows * columns * weights.shape[1] >= MANY
+    return (_image_by_image if large else _at_once)(cut, weights, blocks)
+
+
+MANY = 2**16
+"""numbers in the windows of an image from which on the images that are learned from are convolved one after the other:
+the windows of one stay in the cache of a core, those of 32 do not, and to write and read them takes longer than the
+product"""
+
+
+def _at_once(cut: jax.Array, weights: jax.Array, blocks: int) -> jax.Array:
+    return _windows(cut, blocks) @ weights.T
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _image_by_image(cut: jax.Array, weights: jax.Array, blocks: int) -> jax.Array:
+    """The same. Where it is differentiated, a batch is a loop, and so is its gradient, which makes the windows again."""
+    return _at_once(cut, weights, blocks)
+
+
+def _remember(cut: jax.Array, weights: jax.Array, blocks: int) -> tuple[jax.Array, tuple]:
+    return jax.custom_batching.sequential_vmap(partial(_at_once, blocks=blocks))(cut, weights), (cut, weights)
+
+
+def _gradients(blocks: int, given: tuple, pull: jax.Array) -> tuple[jax.Array, ...]:
+    """Those of the image are computed only where they are used: not those of what was observed."""
+    cut, weights = given
+    of_weights = lambda cut, pull: jnp.einsum("ijo,ijn->on", pull, _windows(cut, blocks))
+    (of_cut,) = jax.vjp(lambda cut: _at_once(cut, weights, blocks), cut)[1](pull)
+    return of_cut, jax.custom_batching.sequential_vmap(of_weights)(cut, pull)
+
+
+_image_by_image.defvjp(_remember, _gradients)
+
+
+def _windows(cut: jax.Array, blocks: int) -> jax.Array:
+    """[rows, columns, width² · channels]: what each place of the map sees."""
+    rows, columns = (size - blocks + 1 for size in cut.shape[:2])
     shifted = [cut[i : i + rows, j : j + columns] for i in range(blocks) for j in range(blocks)]
-    windows = jnp.concatenate(shifted, axis=-1)
-    return windows @ weights.T
+    return jnp.concatenate(shifted, axis=-1)
 
 
 def _in_blocks(image: jax.Array, rows: int, columns: int, side: int) -> jax.Array:
