@@ -169,7 +169,7 @@ def _at_once(cut: jax.Array, weights: jax.Array, blocks: int) -> jax.Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _image_by_image(cut: jax.Array, weights: jax.Array, blocks: int) -> jax.Array:
-    """The same. Where it is differentiated, a batch is a loop, and so is its gradient, which makes the windows again."""
+    """The same. Differentiated, a batch is a loop, and so is its gradient, which makes the windows again."""
     return _at_once(cut, weights, blocks)
 
 
