@@ -6,7 +6,8 @@ Both play through the same emulator, store frames once, update every fourth step
 8000 steps; the buffer holds 10,000. Each contestant is a process of its own, pinned to as many cores as it may have
 threads; they take turns, and the ratios compare turns of the same round. With one thread, times are those of the
 processor, so that other programs on the machine matter less. The last lines say how near an update comes
-to what the machine can do: its operations over the time of a large matrix product.
+to what the machine can do: its operations over the time of a large matrix product. `--beside`: our methods at another
+commit, too.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 GAME, CAPACITY, BATCH, EVERY, STARTS, SYNC = "ALE/Pong-v5", 10_000, 32, 4, 1000, 8000
 UPDATE_FLOPS = 4 * BATCH * 18.7e6
 """of DQN: forward and backward on s, forward on s'"""
@@ -158,9 +162,10 @@ def work(name: str, threads: int) -> None:
             print(json.dumps({"rate": steps / (clock() - started)}), file=answer, flush=True)
 
 
-def started(name: str, threads: int) -> subprocess.Popen:
+def started(name: str, threads: int, source: Path) -> subprocess.Popen:
     command = [sys.executable, __file__, "--worker", name, "--threads", str(threads)]
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "NPROC": str(threads), "JAX_PLATFORMS": "cpu"}
+    environment["PYTHONPATH"] = str(source / "src")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     process.stdout.readline()
@@ -184,9 +189,9 @@ def product_rate(threads: int) -> float:
     return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
-def compare(names: list[str], threads: int, rounds: int, seconds: float) -> None:
-    processes = {name: started(name, threads) for name in names}
-    rates: dict[str, list[float]] = {name: [] for name in names}
+def compare(contestants: dict[str, tuple[str, Path]], threads: int, rounds: int, seconds: float) -> None:
+    processes = {shown: started(name, threads, source) for shown, (name, source) in contestants.items()}
+    rates: dict[str, list[float]] = {name: [] for name in processes}
     for _ in range(rounds):
         for name, process in processes.items():
             rates[name].append(turn(process, seconds))
@@ -214,13 +219,26 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--methods", nargs="+", default=["iq-re", "iq-re linear", "rainbow", "rainbow-iq-re"])
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--beside", metavar="COMMIT", help="the same methods at this commit, too")
     options = parser.parse_args()
     if options.worker:
         work(options.worker, options.threads[0])
         return
-    for threads in options.threads:
-        names = ["dqn", "PyTorch", "PyTorch channels_last", *options.methods]
-        compare(names, threads, options.rounds, options.seconds)
+    names = ["dqn", "PyTorch", "PyTorch channels_last", *options.methods]
+    contestants = {name: (name, ROOT) for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        if options.beside:
+            unpack(options.beside, folder)
+            ours = [name for name in names if not name.startswith("PyTorch")]
+            contestants |= {f"{name} at {options.beside[:7]}": (name, Path(folder)) for name in ours}
+        for threads in options.threads:
+            compare(contestants, threads, options.rounds, options.seconds)
+
+
+def unpack(commit: str, folder: str) -> None:
+    """The library at this commit."""
+    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "-x", "-C", folder], input=packed.stdout, check=True)
 
 
 if __name__ == "__main__":

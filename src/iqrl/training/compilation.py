@@ -181,8 +181,12 @@ def compile_hosted(driver: Any) -> Program:
 
 
 def compile_parts(driver: HostedDriver) -> Any:
-    # The products of images are large enough to be shared by all cores.
-    options = COMPILER_OPTIONS | {"xla_cpu_multi_thread_eigen": driver.task.image is not None}
-
+    images = driver.task.image is not None
+    # The products of images are large enough to be shared by all cores. The other analysis finds that their weights,
+    # tens of megabytes, need not be copied before a step of the optimiser; the bits are the same.
+    options = COMPILER_OPTIONS | {
+        "xla_cpu_multi_thread_eigen": images,
+        "xla_cpu_copy_insertion_use_region_analysis": images,
+    }
     parts, states = driver.parts(), Packing(jax.eval_shape(driver.init))
     return type(parts)(*[compile_part(driver, part, states, options) for part in parts])
