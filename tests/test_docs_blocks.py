@@ -47,7 +47,7 @@ def named(path):
 def calls():
     """[page, program, arguments …] of every command of every page."""
     stubs = [f"{name}() {{ printf '%s\\0' \"$PAGE\" {name} \"$@\" ''; }}" for name in SPELLED | SCRIPTS]
-    ours = "cd() { :; }; .() { :; }; set -eu"
+    ours = "cd() { :; }; .() { :; }; git() { :; }; set -eu"
     parts = [f"PAGE={named(page)}\n{block}" for page in PAGES for block in blocks(page, "sh")]
     script = "\n".join([*stubs, ours, *parts])
     bash = [shutil.which("bash"), "-c", script]
