@@ -18,6 +18,8 @@ from pathlib import Path
 
 import jax
 
+from iqrl.files import cache_folder
+
 SOURCE = Path(__file__).parent / "core" / "fused_update.cc"
 KERNELS = ("iqrl_values", "iqrl_update")
 COMPILERS = ("g++", "clang++")
@@ -74,7 +76,7 @@ def _compiled(compiler: str) -> Path:
 
 
 def _folder() -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "iqrl"
+    folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -37,6 +37,11 @@ class Damaged(BadInput):
     """A file does not hold what was written to it."""
 
 
+def cache_folder() -> Path:
+    """Where programs and locks of this user are kept between processes; it need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "iqrl"
+
+
 # Writing
 
 SCRATCH = re.compile(r"\.iqrl-[0-9a-f]{16}\.tmp")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from iqrl.files import cache_folder
 from iqrl.training.compiled import Driver
 from iqrl.training.cores import GroupProgram, Groups, InGroups, OnDevices, count_threads, equal_groups, groups_of
 from iqrl.training.devices import available_devices, give_memory_back, keep_working_memory, use_chosen_device
@@ -27,9 +27,8 @@ def enable_cache() -> None:
     """Keep compiled programs in the user's cache directory, unless JAX was told otherwise. Best effort."""
     if jax.config.values.get("jax_compilation_cache_dir") is not None:
         return
-    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     # Programs are made for one processor: another kind of machine sharing the home gets its own directory.
-    folder = root / "iqrl" / f"xla-{platform.machine()}-{_processor_features()}"
+    folder = cache_folder() / f"xla-{platform.machine()}-{_processor_features()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

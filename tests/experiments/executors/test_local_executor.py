@@ -40,7 +40,7 @@ def test_what_goes_wrong_in_a_worker_is_said_and_the_worker_lives_on(executor, t
     assert outcome(executor).error == first.error
     assert executor.workers[0].process is process
     assert executor.free == 1
-    assert os.sched_getaffinity(process.pid) == {available_cores()[0]}
+    assert os.sched_getaffinity(process.pid) == {executor.cores[0]} <= set(available_cores())
 
 
 def test_a_worker_that_was_killed_is_named_and_replaced(executor, tmp_path):
@@ -76,3 +76,20 @@ def test_more_workers_than_cores_share_them(tmp_path):
     crowd = LocalExecutor(len(available_cores()) + 1, tmp_path)
     assert set(crowd.cores) == {None}
     crowd.close()
+
+
+def test_studies_beside_each_other_use_different_cores(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("iqrl.experiments.executors.local.available_cores", lambda: [3, 5, 8])
+    first, second = LocalExecutor(1, tmp_path), LocalExecutor(1, tmp_path)
+    assert (first.cores, second.cores) == ([3], [5])
+    third = LocalExecutor(2, tmp_path)  # one is free: the other is shared
+    assert third.cores == [8, 3]
+    first.close()
+    assert LocalExecutor(1, tmp_path).cores == [3]
+
+
+def test_cores_are_used_where_the_cache_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert LocalExecutor(1, tmp_path).cores == [available_cores()[0]]

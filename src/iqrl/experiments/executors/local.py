@@ -16,6 +16,8 @@ from typing import IO
 from iqrl.errors import BadInput
 from iqrl.experiments.executors.base import Outcome
 from iqrl.experiments.study.directory import WorkUnit
+from iqrl.files import cache_folder
+from iqrl.locks import locked
 
 
 class LocalExecutor:
@@ -26,8 +28,10 @@ class LocalExecutor:
         if workers is not None and workers < 1:
             raise BadInput(f"workers is {workers}; there must be at least 1.")
         self.size = workers or len(cores)
+        self.held = contextlib.ExitStack()
         # More workers than cores share them all: pinning two to one core would leave others idle.
-        self.cores: list[int | None] = list(cores[: self.size]) if self.size <= len(cores) else [None] * self.size
+        fits = self.size <= len(cores)
+        self.cores: list[int | None] = list(_take(cores, self.size, self.held)) if fits else [None] * self.size
         self.logs, self.workers = logs, dict[int, _Worker]()
         self.replies: queue.Queue[tuple[int, str]] = queue.Queue()
         """slots, and a line of each: what its worker answered, or nothing when it ended"""
@@ -91,6 +95,7 @@ class LocalExecutor:
             worker.process.kill()
             worker.close()
         self.workers.clear()
+        self.held.close()
 
 
 class _Worker:
@@ -120,6 +125,20 @@ class _Worker:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
         return self.process.wait()
+
+
+def _take(cores: list[int], count: int, held: contextlib.ExitStack) -> list[int]:
+    """The first cores that no other study has taken, then the others; each is held until the stack is closed."""
+    free = []
+    for core in cores:
+        with contextlib.suppress(OSError):  # it is taken, or the cache cannot be written
+            folder = cache_folder() / "cores" / str(core)
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(folder))
+            free.append(core)
+        if len(free) == count:
+            break
+    return (free + [core for core in cores if core not in free])[:count]
 
 
 def available_cores() -> list[int]:
