@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import platform
 import subprocess
@@ -388,13 +389,21 @@ def _version(package: str) -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, when the package is used from one."""
-    here = Path(__file__).parent
+    """The commit of the source tree that the package is used from, or that pip installed it from."""
+    file = Path(__file__)
+    # An environment may lie in the tree of another project, which does not track what is installed there.
+    if _git(file.parent, "ls-files", "--error-unmatch", file.name):
+        return _git(file.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     try:
-        done = subprocess.run(
-            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            capture_output=True, text=True, timeout=5,
-        )  # fmt: skip
+        origin = json.loads(metadata.distribution("iqrl").read_text("direct_url.json") or "{}")
+        return origin["vcs_info"]["commit_id"]
+    except (metadata.PackageNotFoundError, OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None
