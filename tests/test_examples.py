@@ -7,6 +7,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import iqrl
@@ -121,3 +122,14 @@ def test_interference_over_time(script, tmp_path, monkeypatch):
     out = script("interference_over_time.py", "--steps", "1100", "--seeds", "1", "--folder", "here")
     assert "**With it:** " in out
     assert (tmp_path / "here" / "interference.png").stat().st_size > 0
+
+
+def test_shared_bins_reads_the_features_of_the_agent(script):
+    """Its own hats, times the heads that act, are the values of the agent."""
+    assert "CartPole-v1" in script("shared_bins.py", "--tasks", "CartPole-v1", "--steps", "2000")
+    features = runpy.run_path(str(EXAMPLES / "shared_bins.py"))["features"]
+    agent = iqrl.LocalQ("CartPole-v1", seeds=1, seed=3).learn(2000).agents[0]
+    states = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+    live, distance = np.split(np.asarray(agent.state.params["heads"]), 2, axis=1)
+    acting = live + agent.state.optimiser * distance
+    assert np.allclose(features(states, agent, 32) @ acting, agent.q_values(states), atol=1e-4)
