@@ -1,5 +1,6 @@
 """The parser, errors, exit codes and signals."""
 
+import os
 import re
 import signal
 import subprocess
@@ -121,6 +122,16 @@ def test_an_interruption_before_training_ends_the_process_at_once():
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=10)
     assert process.returncode == -signal.SIGINT
+
+
+def test_a_reader_that_goes_ends_a_command_in_silence():
+    """As in `iqrl list tasks | head -1`; tables are printed by rich, which ends the program with 1 then."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "iqrl", "study", "list"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("module", ["iqrl", "iqrl.cli"])

@@ -131,6 +131,8 @@ def run_to_end(options: argparse.Namespace) -> None:
     try:
         run(options)
     except SystemExit as error:  # of code of the user's own: commands return
+        if isinstance(error.__context__, BrokenPipeError):  # rich ends a program whose reader has gone
+            raise error.__context__ from None
         raise RunFailed(f"a task or method of your own ended the command with {in_a_sentence(error)}.") from error
     except BrokenPipeError:
         raise
