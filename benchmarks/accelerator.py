@@ -2,6 +2,11 @@
 step of all seeds.
 
     python benchmarks/accelerator.py [--method iq] [--buffer-sizes 1 100 50000] [--seeds 1 5] [--rounds 15]
+
+Its last bits are others, so the runs come out otherwise. Are their returns the same in distribution? With --returns
+both are trained with twenty seeds of their own, and permutation tests of the seeds compare them.
+
+    python benchmarks/accelerator.py --returns [--method iq] [--buffer-sizes 1 100 50000] [--steps 200000]
 """
 
 from __future__ import annotations
@@ -18,14 +23,18 @@ if hasattr(os, "sched_setaffinity"):
 import jax
 import numpy as np
 
+import iqrl
 from iqrl import accelerator
 from iqrl.envs.registry import make_task
 from iqrl.make_run import resolve
 from iqrl.methods.registry import build_agent
+from iqrl.statistics.curves import auc, final
+from iqrl.statistics.significance import permutation_test
 from iqrl.training.compilation import compile_driver
 from iqrl.training.compiled import Driver
 
 STEPS = 2000
+SEEDS = 20
 
 
 def turns(method: str, size: int, seeds: int, kind: str) -> Callable[[], float]:
@@ -44,15 +53,37 @@ def turns(method: str, size: int, seeds: int, kind: str) -> Callable[[], float]:
     return turn
 
 
+def compare_returns(method: str, size: int, steps: int, seed: int) -> str:
+    settings = {"buffer_size": size, "steps": steps, "seeds": SEEDS}
+    curves = [
+        iqrl.train("CartPole-v1", method, seed=seed + SEEDS * number, accelerator=kind, **settings).returns
+        for number, kind in enumerate(("none", "fused"))
+    ]
+    cells = []
+    for measure in (final, auc):
+        plain, fused = (measure(of) for of in curves)
+        cells.append(f"{plain.mean():8.1f} {fused.mean():8.1f} {permutation_test(plain, fused).p:6.2f}")
+    return f"{method:>6} {size:8,} {' '.join(cells)}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default="iq")
     parser.add_argument("--buffer-sizes", type=int, nargs="+", default=[1, 100, 50_000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--returns", action="store_true", help="compare the returns of 20 seeds instead of the times")
+    parser.add_argument("--steps", type=int, default=200_000, help="of each seed, with --returns")
+    parser.add_argument("--seed", type=int, default=0, help="the first of the forty, with --returns")
     options = parser.parse_args()
     if why := accelerator.missing():
         raise SystemExit(f"there is no fused update here: {why}.")
+    if options.returns:
+        print(f"CartPole-v1, {options.steps:,} steps, {SEEDS} seeds of each; p: permutation test")
+        print(f"{'method':>6} {'N':>8}   final    fused      p      AUC    fused      p")
+        for size in options.buffer_sizes:
+            print(compare_returns(options.method, size, options.steps, options.seed), flush=True)
+        return
     print(f"{options.method}, CartPole-v1: microseconds of processor time per step, medians of {options.rounds} rounds")
     print(f"{'N':>8} {'seeds':>6} {'none':>8} {'fused':>8} {'ratio':>6} {'lowest':>7} {'highest':>8}")
     for size in options.buffer_sizes:
