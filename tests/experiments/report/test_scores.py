@@ -25,3 +25,14 @@ def test_means_over_tasks_by_hand():
         "| bins=8 | 200.0 | -150.0 | **75.0%** | **75.0%** |",
         "| bins=16 | 104.5 | -100.0 | **75.0%** | **75.0%** |",
     ]
+
+
+def test_rows_of_methods_have_the_names_of_other_tables():
+    varied = ("method", "buffer_size")
+    runs = [
+        record(method="dqn", buffer_size=size, seeds=1, varied=varied, variant=variant)
+        for size, variant in [(100, ""), (100, "tuned"), (50_000, "tuned")]
+    ]
+    made = study(runs, [curves(run, **{"return": [[200.0, 200.0]]}) for run in runs])
+    rows = [row.name for row in scores_table(summarise_runs(made)).sections[0].rows]
+    assert rows == ["DQN, N=100", "DQN, N=100, tuned", "DQN, N=50,000, tuned"]

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from iqrl.diagnostics.text import return_text
-from iqrl.experiments.report.arrangement import unique
+from iqrl.experiments.report.arrangement import size_name, unique
 from iqrl.experiments.report.cells import SCALES, RunSummary
+from iqrl.experiments.report.margins import run_name
 from iqrl.experiments.report.table import Cell, Column, Row, Section, Table
 
 
@@ -52,7 +53,13 @@ def scores_table(summaries: Sequence[RunSummary]) -> Table:
 
 
 def _name(summary: RunSummary) -> str:
-    return ", ".join(filter(None, [summary.placed.label, summary.placed.variant]))
+    """Method, buffer size and variant, or the settings in place of the method where these are compared."""
+    label, config = summary.placed.label, summary.placed.run.config
+    size = size_name(config["buffer_size"])
+    if label in (config["method"], size):
+        return run_name(summary)
+    varies = "buffer_size" in summary.placed.run.varied
+    return ", ".join(filter(None, [label, size if varies else "", summary.placed.variant]))
 
 
 def _mean(line: dict[str, RunSummary], measure: str) -> float:
