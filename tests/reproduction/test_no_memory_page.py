@@ -159,12 +159,7 @@ def test_scores_of_the_searches(study):
     assert compared >= 48
 
 
-@pytest.mark.parametrize(
-    "studies",
-    [
-        ("no-memory", "no-memory-tuned", "no-memory-controls"),
-    ],
-)
+@pytest.mark.parametrize("studies", [("no-memory", "no-memory-tuned", "no-memory-controls"), ("local-q-ablations",)])
 def test_scores_of_the_runs(studies):
     curves, rows = curves_of(*studies), tables(" ".join(f"results/{name}" for name in studies) + ", scores only")
     assert len(rows) > 10

@@ -124,3 +124,32 @@ def test_what_hats_gain_with_replay():
     far, *near = sentence("no-memory.md", pattern)
     assert abs(far - gain("MountainCar-v0")) < 0.51
     assert np.allclose(near, [-gain("CartPole-v1"), -gain("Acrobot-v1")], atol=0.051)
+
+
+def test_what_single_parts_bring():
+    curves = curves_of("local-q-ablations")
+
+    def loss(variant, task, name="final"):
+        of = [NUMBERS[name](curves[it, task, "local-q", 1]).mean() for it in ("", variant)]
+        return 100 * (of[0] - of[1]) / RANGE[task]
+
+    pattern = (
+        r"With tanh units it loses (\d+)% on MountainCar-v0 and (\d+)% on Pendulum; with states and rewards as they are "
+        r"(\d+)% and (\d+)%.*?bring (\d+)% on MountainCar-v0 and (\d+)% on CartPole-v1"
+    )
+    pairs = [("tanh units instead of hats", "MountainCar-v0"), ("tanh units instead of hats", "Pendulum-v0"),
+             ("states as they are", "MountainCar-v0"), ("states as they are", "Pendulum-v0"),
+             ("fixed projections", "MountainCar-v0"), ("fixed projections", "CartPole-v1")]  # fmt: skip
+    assert np.allclose(sentence("no-memory.md", pattern), [loss(*pair) for pair in pairs], atol=0.51)
+    pattern = r"brings ([\d.]+)% on Acrobot and ([\d.]+)% on Pendulum; by AUC ([\d.]+)% and ([\d.]+)%"
+    exact = [loss("no share of the step", task, name) for name in ("final", "AUC")
+             for task in ("Acrobot-v1", "Pendulum-v0")]  # fmt: skip
+    assert np.allclose(sentence("no-memory.md", pattern), exact, atol=0.051)
+    small = ["16 bins", "64 bins", "64 units", "the same step for projections and heads", "κ = 1", "κ = 2", "τ = 0.003",
+             "traces, λ = 0.5"]  # fmt: skip
+    losses = sorted(loss(variant, task) for variant in small for task in ("CartPole-v1", "Acrobot-v1", "Pendulum-v0",
+                                                                          "MountainCar-v0"))  # fmt: skip
+    pattern = r"τ = 0.003 loses ([\d.]+)% on CartPole-v1, and no other change loses more than ([\d.]+)%"
+    most, bound = sentence("no-memory.md", pattern)
+    assert abs(losses[-1] - most) < 0.051
+    assert losses[-2] < bound
