@@ -134,8 +134,8 @@ def test_what_single_parts_bring():
         return 100 * (of[0] - of[1]) / RANGE[task]
 
     pattern = (
-        r"With tanh units it loses (\d+)% on MountainCar-v0 and (\d+)% on Pendulum; with states and rewards as they are "
-        r"(\d+)% and (\d+)%.*?bring (\d+)% on MountainCar-v0 and (\d+)% on CartPole-v1"
+        r"With tanh units it loses (\d+)% on MountainCar-v0 and (\d+)% on Pendulum; with states and rewards as they "
+        r"are (\d+)% and (\d+)%.*?bring (\d+)% on MountainCar-v0 and (\d+)% on CartPole-v1"
     )
     pairs = [("tanh units instead of hats", "MountainCar-v0"), ("tanh units instead of hats", "Pendulum-v0"),
              ("states as they are", "MountainCar-v0"), ("states as they are", "Pendulum-v0"),
