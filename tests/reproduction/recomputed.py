@@ -13,6 +13,10 @@ RANGE = {
     "CartPole-v0": 200 - 9, "CartPole-v1": 500 - 9, "Acrobot-v1": 500 - 80, "Pendulum-v0": 1600 - 130,
     "MountainCar-v0": 200 - 100, "MountainCar": 1000 - 100,
 }  # fmt: skip
+LOWEST = {
+    "CartPole-v0": 9, "CartPole-v1": 9, "Acrobot-v1": -500, "Pendulum-v0": -1600, "MountainCar-v0": -200,
+    "MountainCar": -1000,
+}  # fmt: skip
 
 
 def runs_of(study):

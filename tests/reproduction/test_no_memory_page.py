@@ -4,15 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from recomputed import NUMBERS, RANGE, ROOT, curves_of, final_of, near, number, rows_between, runs_of
+from recomputed import LOWEST, NUMBERS, RANGE, ROOT, curves_of, final_of, near, number, rows_between, runs_of
 
 PAGE = (ROOT / "docs" / "no-memory.md").read_text()
 METHODS = {
     "Stream Q": "stream-q", "Stream C51": "stream-c51", "IQ": "iq", "DSOM": "dsom", "MeDQN(U)": "medqn-u",
     "MeDQN(R)": "medqn-r", "DQN": "dqn", "IQ-RE": "iq-re", "local-q": "local-q",
 }  # fmt: skip
-LOWEST = {task: -span for task, span in RANGE.items()} | {"CartPole-v0": 9, "CartPole-v1": 9}
-LOWEST |= {"Acrobot-v1": -500, "Pendulum-v0": -1600, "MountainCar-v0": -200, "MountainCar": -1000}
 MARGIN = 2.0
 """percent of the range"""
 BESIDE = {
@@ -136,6 +134,17 @@ def test_what_the_corrected_tests_confirm(marked):
         assert f"{row['beside']} on {row['task']} ({name})" in sentence[2]
 
 
+def check_scores(row, of):
+    """`of`: the returns on each task of the row."""
+    shares = {"final": [], "AUC": []}
+    for task, returns in of.items():
+        assert near(row[f"final {task}"], final_of(returns).mean()), row
+        for name, values in shares.items():
+            values.append(100 * (NUMBERS[name](returns).mean() - LOWEST[task]) / RANGE[task])
+    for name, values in shares.items():
+        assert near(row[f"mean {name}"], np.mean(values)), row
+
+
 @pytest.mark.parametrize("study", ["local-q-tuning", "local-q-features", "local-q-units"])
 def test_scores_of_the_searches(study):
     runs, compared = list(runs_of(study)), 0
@@ -148,13 +157,7 @@ def test_scores_of_the_searches(study):
                    for name, value in wanted.items())
         }  # fmt: skip
         assert len(of) == 6, row
-        shares = {"final": [], "AUC": []}
-        for task, returns in of.items():
-            assert near(row[f"final {task}"], final_of(returns).mean()), row
-            for name, values in shares.items():
-                values.append(100 * (NUMBERS[name](returns).mean() - LOWEST[task]) / RANGE[task])
-        for name, values in shares.items():
-            assert near(row[f"mean {name}"], np.mean(values)), row
+        check_scores(row, of)
         compared += 8
     assert compared >= 48
 
@@ -165,13 +168,7 @@ def test_scores_of_the_runs(studies):
     assert len(rows) > 10
     for row in rows:
         of = {task: run_named(row["run"], task, curves) for task in RANGE if f"final {task}" in row}
-        shares = {"final": [], "AUC": []}
-        for task, returns in of.items():
-            assert near(row[f"final {task}"], final_of(returns).mean()), row
-            for name, values in shares.items():
-                values.append(100 * (NUMBERS[name](returns).mean() - LOWEST[task]) / RANGE[task])
-        for name, values in shares.items():
-            assert near(row[f"mean {name}"], np.mean(values)), row
+        check_scores(row, of)
 
 
 def test_what_was_held_to_the_end():

@@ -3,7 +3,7 @@
 import re
 
 import numpy as np
-from recomputed import NUMBERS, RANGE, ROOT, curves_of
+from recomputed import LOWEST, NUMBERS, RANGE, ROOT, curves_of
 
 TASKS = ("CartPole-v0", "Pendulum-v0", "CartPole-v1", "Acrobot-v1")
 final, deterioration = NUMBERS["final"], NUMBERS["deterioration"]
@@ -54,10 +54,6 @@ def test_the_tuned_rivals_beside_their_preset():
     assert np.allclose(sentence("results.md", pattern), [loss, on_one], atol=0.51)
     ahead = apart(tuned, "iq", "dqn", 50_000, "tuned", preset)
     assert np.allclose(sentence("results.md", r"tuned IQ ends (\d+)% of the range higher"), [ahead], atol=0.51)
-
-
-LOWEST = {"CartPole-v0": 9, "CartPole-v1": 9, "Acrobot-v1": -500, "Pendulum-v0": -1600, "MountainCar-v0": -200,
-          "MountainCar": -1000}  # fmt: skip
 
 
 def leads(name, other, size):
