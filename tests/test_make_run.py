@@ -61,6 +61,15 @@ def test_settings_win_over_the_preset():
     assert (run.gamma, run.double_q, run.steps) == (0.9, False, 5000)
 
 
+def test_the_learning_rate_follows_from_the_step_and_the_features_unless_it_is_given():
+    rate = lambda **given: resolve("CartPole-v1", "dqn", **given).learning_rate
+    assert rate() == 5e-4
+    assert rate(features="hats") == 2e-5
+    assert rate(features="hats", learning_rate=1e-3) == 1e-3
+    assert rate(features="hats", optimiser="bounded", buffer_size=1) == 1.0
+    assert resolve("MinAtar/Breakout-v1", "dqn", features="hats", own_layers=0).learning_rate == 2.5e-4
+
+
 def test_original_preset():
     with pytest.raises(
         BadInput, match="the preset original is for states in a vector, and MinAtar/Asterix-v1 has images"

@@ -29,7 +29,7 @@ def test_the_help_has_the_settings_of_the_method(capsys):
     text = " ".join(default.split())
     assert "local-q: Q-learning without replay" in text
     assert "Below are its settings, with its defaults." in text
-    assert "step size (default: 1;" in text
+    assert "1 with optimiser bounded (default: 1;" in text
     assert "--buffer-size" not in text
     assert "Other methods have other settings and defaults: iqrl train --method NAME --help" in text
     assert "if not given, the paper's for its tasks, 1,000,000 for MinAtar, else 100,000" in text
