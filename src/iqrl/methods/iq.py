@@ -60,6 +60,10 @@ class ClusteringSettings(Settings):
         "scale of each variable in the distance: the task's ranges, a running deviation, or none",
         paper="advised",
     )
+    context_target: Literal["synced", "live"] = setting(
+        "synced", "which centroids say what a state's context is: the copy of the last sync, or the live ones",
+        paper="synced",
+    )  # fmt: skip
     centroids: tuple[float, ...] = setting(
         (), "the first centroids, one after the other, with context_init given; contexts auto finds them"
     )
@@ -175,7 +179,8 @@ def skm_contexts(run: Run, task: Task) -> ContextDivision:
     """Sequential K-means over the task's states."""
     warm_start = run.learning_starts if run.context_init == "kmeans" else 0
     given = jnp.asarray(run.centroids, jnp.float32).reshape(run.k, -1) if run.centroids else None
-    return sequential_kmeans(run.k, task.low, task.high, distance_scale(run, task), warm_start, given)
+    scale, live = distance_scale(run, task), run.context_target == "live"
+    return sequential_kmeans(run.k, task.low, task.high, scale, warm_start, given, live)
 
 
 def iq(run: Run, task: Task) -> QLearner:

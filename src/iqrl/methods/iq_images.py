@@ -31,7 +31,8 @@ def skm_of_embeddings(run: Run, size: int) -> ContextDivision:
     if run.context_scaling == "task":
         raise BadInput(f"context_scaling task is for states; {run.method} takes running or none.")
     scale = {"running": scaling.running, "none": scaling.unscaled}[run.context_scaling](size)
-    return sequential_kmeans(run.k, (0.0,) * size, (1.0,) * size, scale, run.learning_starts)
+    live = run.context_target == "live"
+    return sequential_kmeans(run.k, (0.0,) * size, (1.0,) * size, scale, run.learning_starts, live=live)
 
 
 def random_embeddings(run: Run, task: Task) -> ContextDivision:

@@ -64,6 +64,15 @@ def test_assignment_waits_for_the_sync():
     assert int(part.assign(part.sync(state), at(0.1, 0.1))) == 1
 
 
+def test_live_centroids_assign_without_a_sync():
+    part = sequential_kmeans(2, LOW, HIGH, scaling.fixed(LOW, HIGH), live=True)
+    state = part.init(jax.random.key(0))._replace(
+        target=jnp.array([[0.0, 0.0], [1.0, 2.0]]), live=jnp.array([[1.0, 2.0], [0.0, 0.0]])
+    )
+    assert int(part.assign(state, at(0.1, 0.1))) == 1
+    assert not part.has_target
+
+
 def test_scaling_decides_which_is_nearest():
     centroids, point = jnp.array([[0.0, 1.0], [0.9, 0.0]]), at(0.0, 0.0)
     unscaled, by_task = division(2, scale=scaling.unscaled(2)), division(2)

@@ -41,31 +41,34 @@ def sequential_kmeans(
     scaling: Scaling,
     warm_start: int = 0,
     given: jax.Array | None = None,
+    live: bool = False,
 ) -> ContextDivision:
     """Sequential K-means from centroids drawn uniformly in [low, high], or from those `given`.
 
     With `warm_start` > 0, K-means on that many first states replaces them when learning starts, and
-    the cluster sizes become the counts.
+    the cluster sizes become the counts. With `live`, the live centroids assign contexts, without Ĉ.
     """
     lowest, highest = jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
     size = lowest.size
 
     def init(key: jax.Array) -> Centroids:
         drawn = jax.random.uniform(key, (k, size), minval=lowest, maxval=highest)
-        live = drawn if given is None else given
+        first = drawn if given is None else given
         # A given centroid counts as one state, so that the first state assigned to it does not replace it.
         counts = jnp.zeros(k) if given is None else jnp.ones(k)
         scale = scaling.init()
         return Centroids(
-            live=live,
+            live=first,
             counts=counts,
-            target=live,
+            target=first,
             target_weights=scaling.weights(scale),
             scale=scale,
             early=jnp.zeros((warm_start, size)),
         )
 
     def of_state(state: Centroids, obs: jax.Array) -> jax.Array:
+        if live:
+            return nearest(obs, state.live, scaling.weights(state.scale))
         return nearest(obs, state.target, state.target_weights)
 
     def update(state: Centroids, inputs: ContextInputs) -> Centroids:
@@ -75,8 +78,8 @@ def sequential_kmeans(
         counts = state.counts + chosen
         # n_i <- n_i + 1; c_i <- c_i + (s - c_i) / n_i, for the nearest i only
         rate = jnp.where(chosen, 1.0 / jnp.maximum(counts, 1), 0.0)
-        live = state.live + rate[:, None] * (obs - state.live)
-        return state._replace(live=live, counts=counts, scale=scale)
+        moved = state.live + rate[:, None] * (obs - state.live)
+        return state._replace(live=moved, counts=counts, scale=scale)
 
     def collect(state: Centroids, inputs: ContextInputs, step: jax.Array) -> Centroids:
         if warm_start == 0:
@@ -87,8 +90,8 @@ def sequential_kmeans(
     def start(state: Centroids, key: jax.Array) -> Centroids:
         if warm_start == 0:
             return sync(state)
-        live, counts = kmeans(key, state.early, k, scaling.weights(state.scale))
-        return sync(state._replace(live=live, counts=counts))
+        found, counts = kmeans(key, state.early, k, scaling.weights(state.scale))
+        return sync(state._replace(live=found, counts=counts))
 
     def sync(state: Centroids) -> Centroids:
         return state._replace(target=state.live, target_weights=scaling.weights(state.scale))
@@ -106,6 +109,6 @@ def sequential_kmeans(
         start=start,
         sync=sync,
         of_state=of_state,
-        has_target=True,
+        has_target=not live,
         centres=centres,
     )

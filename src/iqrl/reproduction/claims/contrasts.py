@@ -97,12 +97,15 @@ def _matches(value: Any, wanted: Any) -> bool:
 
 
 def side_name(side: Mapping[str, Any]) -> str:
-    """
+    """Its method, or its variant where it has no other name.
+
     >>> side_name({"method": "dqn", "buffer_size": 50000}), side_name({"method": "iq", "contexts": 3})
     ('dqn, N=50,000', 'iq, k=3')
+    >>> side_name({"variant": "live centroids"})
+    'live centroids'
     """
     names = {"buffer_size": "N", "contexts": "k"}
-    parts = [side["method"]] if "method" in side else []
+    parts = [side[key] for key in ("method", "variant") if key in side][:1]
     return ", ".join(parts + [f"{names[key]}={side[key]:,}" for key in names if isinstance(side.get(key), int)])
 
 
