@@ -202,7 +202,10 @@ class Optimiser(Settings):
         5e-4, "step size; 2e-5 with features hats, 1 with optimiser bounded", minimum=0,
         paper="5e-4; 2.5e-4 and 6.25e-5 on Atari", may_change=True,
     )  # fmt: skip
-    adam_epsilon: float = setting(1e-8, "Adam's ε̂", minimum=0, paper="not stated; 1e-8 in Baselines")
+    adam_epsilon: float = setting(
+        1e-8, "Adam's ε, added to the root of the bias-corrected square", minimum=0,
+        paper="not stated; 1e-8 in Baselines",
+    )  # fmt: skip
     rmsprop_decay: float = setting(0.95, "of RMSProp's averages", minimum=0, maximum=1, paper="0.95")
     rmsprop_epsilon: float = setting(1e-5, "added under RMSProp's root", minimum=0, paper="1e-5")
     share_step: float = setting(

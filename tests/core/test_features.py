@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iqrl.core.features import hats, make_features, neighbours
+from iqrl.core.features import hats, make_features, neighbours, spread_projection
 
 BINNED = ("hats", "rbf", "fta")
 
@@ -87,6 +87,13 @@ def test_fuzzy_tiles_by_hand():
 def test_elephant_by_hand():
     # 1 / (1 + (x / 0.2)⁴)
     np.testing.assert_allclose(make_features("elephant", 9).expand(jnp.array([0.0, 0.2, 0.4])), [1, 0.5, 1 / 17])
+
+
+def test_first_weights_of_elephant_units():
+    """Uniform in ±1/√d, of variance 1/(3 d)."""
+    layer = spread_projection(jax.random.key(0), 4, 2000)
+    assert float(jnp.abs(layer["w"]).max()) == pytest.approx(0.5, abs=0.001)
+    assert float(jnp.var(layer["w"])) == pytest.approx(1 / 12, rel=0.05)
 
 
 @pytest.mark.parametrize("name", [*BINNED, "elephant"])

@@ -10,7 +10,8 @@ import iqrl
 from iqrl.diagnostics import metrics
 from iqrl.diagnostics.interference.any_agent import MEASURES
 from iqrl.diagnostics.metrics import METRICS, REGULARISER, SUMMARIES, find_metric, heading_of, label_of
-from iqrl.experiments.report.terminal import COLUMNS, summarise_interference
+from iqrl.experiments.report.interference_tables import summarise_interference
+from iqrl.experiments.report.terminal import COLUMNS
 
 ROOT = Path(__file__).parents[2]
 DIMENSIONS = {"number": 0, "per context": 1, "per head": 1, "context × context": 2}

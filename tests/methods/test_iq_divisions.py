@@ -86,6 +86,15 @@ def test_bins_of_given_scores_by_hand():
     assert assigned(part, state, scores) == [0, 0, 0, 1, 1, 2, 2, 2]
 
 
+def test_bins_follow_every_score_before_learning_starts():
+    """What is stored then keeps its labels, so they must not be those of bins that have no width yet."""
+    part = score_bins(3, None, None)
+    state = part.init(jax.random.key(0))
+    for score in (1.0, 30.0):
+        state = part.collect(part.update(state, at(score=score)), at(score=score), 0)
+    assert assigned(part, state, [0.0, 9.0, 11.0, 29.0]) == [0, 0, 1, 2]
+
+
 @pytest.mark.parametrize("renew", [lambda part, state: part.sync(state), lambda part, s: part.start(s, None)])
 def test_bins_follow_the_scores_seen_but_only_at_a_sync(renew):
     part = score_bins(3, None, None)

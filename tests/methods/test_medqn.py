@@ -7,7 +7,8 @@ import pytest
 from records import loss_inputs, output, step
 
 from iqrl.core.schedules import constant, linear
-from iqrl.methods.medqn import Box, distance, follow_box, on_replayed_states, on_uniform_states
+from iqrl.make_run import resolve
+from iqrl.methods.medqn import Box, distance, follow_box, on_replayed_states, on_uniform_states, weight_of
 
 ONLINE, TARGET = [[1.0, 2.0], [3.0, 4.0]], [[0.0, 2.0], [1.0, 5.0]]
 """two heads of two actions; the differences are 1, 0, 2 and -1: the mean square is 6 / 4"""
@@ -95,3 +96,11 @@ def test_box_is_the_smallest_around_both_ends_of_every_step():
         np.testing.assert_array_equal(box.low, low)
         np.testing.assert_array_equal(box.high, high)
     np.testing.assert_array_equal(part.encode(box, jnp.array([7.0, 8.0])), [7, 8])
+
+
+@pytest.mark.parametrize(("growth", "expected"), [(None, 0.505), (0, 1.0), (100, 1.0), (1000, 0.505)])
+def test_the_weight_grows_over_the_run_unless_it_is_said(growth, expected):
+    """Half way through 1000 steps; from 0.01 to 1. A growth of 0 is none: the whole weight at once."""
+    given = {} if growth is None else {"consolidation_growth": growth}
+    weight = weight_of(resolve("CartPole-v0", "medqn-r", steps=1000, **given))
+    assert float(weight(500)) == pytest.approx(expected)

@@ -46,7 +46,8 @@ def interference(options: argparse.Namespace) -> None:
     from iqrl.diagnostics.analysis.context_matrix import check_training
     from iqrl.diagnostics.analysis.experience import check_compiled
     from iqrl.envs.registry import make_task
-    from iqrl.experiments.report.terminal import is_measured, report_map, report_matrices, report_measured
+    from iqrl.experiments.report.interference_tables import is_measured
+    from iqrl.experiments.report.terminal import report_map, report_matrices, report_measured
     from iqrl.training.run_directory import RunStore
 
     stores = [RunStore.open(path) for path in options.runs]

@@ -71,8 +71,8 @@ def positions(bins: int) -> Callable[[Any, jax.Array], jax.Array]:
 
 
 def spread_projection(key: jax.Array, inputs: int, units: int) -> Any:
-    """Biases spread evenly over ±0.4 √3, as in the Elephant paper."""
-    bound = 1 / jnp.sqrt(3.0 * inputs)
+    """w ~ U(-1/√d, 1/√d), and biases spread evenly over ±0.4 √3, as in the Elephant paper."""
+    bound = 1 / jnp.sqrt(inputs)
     weights = jax.random.uniform(key, (inputs, units), minval=-bound, maxval=bound)
     return {"w": weights, "b": 0.4 * jnp.linspace(-(3.0**0.5), 3.0**0.5, units)}
 

@@ -237,6 +237,15 @@ SUMMARIES: tuple[Metric, ...] = (
         higher_is_worse=True,
     ),
     Metric(
+        name="relative_aei",
+        label="AEI relative to the squared TD error",
+        meaning="mean over periods of `aei` / `squared_td_error`; below 0, the updates lower the error on average",
+        group="interference",
+        unit="share",
+        heading="signed",
+        higher_is_worse=True,
+    ),
+    Metric(
         name="interference_across_iterations",
         label="iteration interference, 0.9 tail",
         meaning="mean of the largest tenth of `update_interference` over the last half of the periods",

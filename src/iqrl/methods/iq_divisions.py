@@ -124,6 +124,8 @@ def score_bins(k: int, low: float | None, high: float | None) -> ContextDivision
         init=init,
         assign=assign,
         update=update,
+        # What is stored before learning starts keeps its labels: until then the bins follow the scores at once.
+        collect=lambda state, inputs, step: sync(state),
         start=lambda state, key: sync(state),
         sync=sync,
         has_target=True,

@@ -95,7 +95,8 @@ def follow_box(size: int) -> Preprocessor:
 def weight_of(run: Run) -> schedules.Schedule | None:
     if run.consolidation_start == run.consolidation_weight == 0:
         return None
-    return schedules.linear(run.consolidation_start, run.consolidation_weight, run.consolidation_growth or run.steps)
+    growth = run.steps if run.consolidation_growth is None else run.consolidation_growth
+    return schedules.linear(run.consolidation_start, run.consolidation_weight, growth)
 
 
 def medqn_r(run: Run, task: Task) -> QLearner:

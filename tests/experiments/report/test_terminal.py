@@ -3,7 +3,6 @@
 import io
 
 import numpy as np
-import polars as pl
 import pytest
 from rich.console import Console
 from untrained_runs import untrained
@@ -15,7 +14,6 @@ from iqrl.experiments.report.terminal import (
     live_text,
     print_results,
     returns_text,
-    summarise_interference,
 )
 from iqrl.training.loop import Progress
 
@@ -80,34 +78,3 @@ def test_small_words():
     assert clock(3661) == "1:01:01"
     assert returns_text(np.array([np.nan])) == "no episode ended"
     assert returns_text(np.array([0.02, 0.13, np.nan])) == "return 0.07 (0.02…0.13)"
-
-
-def test_numbers_of_a_seed_by_hand():
-    """Four periods: nothing in the first; no update raised the error in the second."""
-    nothing, cosine = np.nan, lambda value: [[1.0, value], [value, 1.0]]
-    table = pl.DataFrame(
-        {
-            "seed": [3] * 4,
-            "step": [100, 200, 300, 400],
-            "aei": [nothing, -1.0, 2.0, 5.0],
-            "negative_interference": [nothing, nothing, 2.0, 6.0],
-            "raised_share": [nothing, 0.0, 0.5, 1.0],
-            "squared_td_error": [nothing, 10.0, 20.0, 20.0],
-            "update_interference": [nothing, 9.0, 1.0, 3.0],
-            "aei_largest": [nothing, -0.5, 4.0, 8.0],
-            "gradient_cosine": [cosine(-1.0), cosine(-1.0), cosine(0.2), cosine(-0.4)],
-            "held_out_max_q": [1.0, 2.0, 3.0, 4.0],
-            "action_gap": [0.0, 0.0, 0.0, 0.5],
-            "dormant_units": [0.0, 0.0, 0.0, 0.25],
-        }
-    )
-    (seed,) = summarise_interference(table)
-    assert seed["seed"] == 3
-    assert seed["aei"] == 2.0
-    assert seed["negative_interference"] == 4.0
-    assert seed["relative_interference"] == pytest.approx((2 / 20 + 6 / 20) / 2)
-    assert seed["raised_share"] == 0.5
-    assert seed["aei_largest"] == 8.0
-    assert seed["interference_across_iterations"] == 3.0
-    assert seed["lowest_gradient_cosine"] == pytest.approx(-0.1)
-    assert (seed["held_out_max_q"], seed["action_gap"], seed["dormant_units"]) == (4.0, 0.5, 0.25)

@@ -22,12 +22,13 @@ from rich.text import Text
 from iqrl.colours import method_colour
 from iqrl.diagnostics.metrics import heading_of
 from iqrl.experiments.report.arrangement import MeasuredRun, common_settings, distinct_labels, size_text, squared_unit
+from iqrl.experiments.report.interference_tables import interference_text, is_measured, summarise_interference
 from iqrl.experiments.report.notebook import NotebookDisplay, in_notebook
 from iqrl.experiments.report.terminal_table import print_table
 from iqrl.experiments.tuning import Tuning
 from iqrl.methods.registry import memory_text
 from iqrl.settings import Run
-from iqrl.statistics.curves import across_iterations, mean_curve, mean_finite
+from iqrl.statistics.curves import mean_curve
 from iqrl.training.compiled import Driver
 from iqrl.training.loop import Follow, driver_of, load, load_result, train_run
 from iqrl.training.loop import Progress as TrainingProgress
@@ -84,39 +85,6 @@ def print_trials(tuning: Tuning, file: TextIO) -> None:
 
 # Interference
 
-MEANS = ("aei", "negative_interference", "raised_share", "squared_td_error", "update_interference")
-LAST = ("held_out_max_q", "action_gap", "dormant_units")
-
-
-def is_measured(metrics: pl.DataFrame) -> bool:
-    return "aei" in metrics.columns
-
-
-def summarise_interference(metrics: pl.DataFrame) -> list[dict[str, Any]]:
-    """Per seed: means over the periods in which something was measured, and the probes at the end."""
-    return [_summarise_seed(rows) for rows in metrics.sort("seed", "step").partition_by("seed", maintain_order=True)]
-
-
-def _summarise_seed(rows: pl.DataFrame) -> dict[str, Any]:
-    cosines = np.asarray(rows["gradient_cosine"].to_list(), np.float64)
-    last_half = mean_finite(cosines[len(cosines) // 2 :], axis=0)
-    pairs = last_half[np.triu_indices(len(last_half), 1)]
-    return {
-        "seed": rows["seed"][0],
-        **{name: _finite(rows[name].drop_nans().mean()) for name in MEANS},
-        # Values of another size have errors of another size: the share of the error is what methods can be compared by.
-        "relative_interference": _finite((rows["negative_interference"] / rows["squared_td_error"]).drop_nans().mean()),
-        "aei_largest": _finite(rows["aei_largest"].drop_nans().max()),
-        "interference_across_iterations": _finite(across_iterations(rows["update_interference"].to_numpy())),
-        "lowest_gradient_cosine": _finite(np.nanmin(pairs) if np.isfinite(pairs).any() else None),
-        **{name: _finite(rows[name][-1]) for name in LAST},
-    }
-
-
-def _finite(value: Any) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
-
-
 COLUMNS = (
     "negative_interference", "relative_interference", "raised_share", "aei_largest", "interference_across_iterations",
     "lowest_gradient_cosine", "dormant_units",
@@ -149,12 +117,7 @@ def _interference_legend(runs: Sequence[Run]) -> list[str]:
 
 def _interference_text(name: str, values: list[float | None]) -> str:
     measured = [value for value in values if value is not None]
-    if not measured:
-        return "none"
-    mean = float(np.mean(measured))
-    if name == "relative_interference":
-        return f"{100 * mean:.2g}%"
-    return f"{mean:.0%}" if name in ("raised_share", "dormant_units") else f"{mean:.3g}"
+    return interference_text(name, float(np.mean(measured))) if measured else "none"
 
 
 # Progress

@@ -27,6 +27,7 @@ from iqrl.experiments.report.comparison_tables import (
     standing_table,
 )
 from iqrl.experiments.report.comparisons import Comparison, compare, compare_page
+from iqrl.experiments.report.interference_tables import interference_tables
 from iqrl.experiments.report.margins import study_margins
 from iqrl.experiments.report.table import Table, escape_markdown, latex, markdown
 from iqrl.experiments.study.results import StudyResults
@@ -109,6 +110,7 @@ def markdown_report(study: StudyResults, comparisons: Sequence[Comparison] | Non
         f"{scale_legend(tasks)}".strip(),
         markdown(detail_table(summaries)),
         *markdown_margins(study, summaries),
+        *markdown_interference(study, summaries),
         *_markdown_comparisons(compare(study) if comparisons is None else comparisons),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -118,6 +120,10 @@ def markdown_margins(study: StudyResults, summaries: Sequence[RunSummary]) -> li
     margins = study_margins(study, summaries)
     items = "\n".join(f"- {escape_markdown(sentence)}" for sentence in margins.sentences)
     return [items, *[part for table in margins.tables for part in titled(table)]]
+
+
+def markdown_interference(study: StudyResults, summaries: Sequence[RunSummary]) -> list[str]:
+    return [part for table in interference_tables(study, summaries) for part in titled(table)]
 
 
 def _markdown_comparisons(comparisons: Sequence[Comparison]) -> list[str]:

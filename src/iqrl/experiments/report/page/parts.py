@@ -32,6 +32,7 @@ from iqrl.experiments.report.comparison_tables import (
     standing_table,
 )
 from iqrl.experiments.report.comparisons import Comparison
+from iqrl.experiments.report.interference_tables import interference_tables
 from iqrl.experiments.report.margins import Margins
 from iqrl.experiments.report.settings_table import study_settings
 from iqrl.experiments.report.table import Table, html
@@ -282,6 +283,13 @@ def _with_lead(sentence: str) -> str:
 def margin_part(margins: Margins, number: int) -> str:
     """The reference of the study beside every other run; empty where it names none."""
     return "".join(f'<h3 id="margins-{number}">{escape(table.title)}</h3>{_dense(table)}' for table in margins.tables)
+
+
+def interference_part(study: StudyResults, summaries: Sequence[RunSummary]) -> str:
+    """What was measured while the runs trained; empty where nothing was."""
+    tables = interference_tables(study, summaries)
+    captioned = lambda table: f'<p class="note">{escape(table.caption)}.</p>{_dense(table._replace(caption=""))}'
+    return "".join(f"<h3>{escape(table.title)}</h3>{captioned(table)}" for table in tables)
 
 
 def comparison_part(comparisons: Sequence[Comparison], charts: Sequence[ProfileChart], number: int, first: int) -> str:

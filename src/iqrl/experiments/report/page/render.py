@@ -40,6 +40,7 @@ from iqrl.experiments.report.page.parts import (
     controls_part,
     facts_list,
     headline_part,
+    interference_part,
     margin_part,
     returns_part,
     settings_part,
@@ -67,6 +68,7 @@ def render_page(
         drawn = controls_part(study, charts[i], data) + chart_groups(curves[i], first)
         margins = study_margins(study, summaries[i])
         differences = margin_part(margins, i) + comparison_part(compared[i], profiles[i], i, first + len(curves[i]))
+        differences += interference_part(study, summaries[i])
         findings = headline_part(compared[i], margins, i)
         sections.append(_section(i, study, summaries[i], findings, drawn, differences))
         first += len(charts[i])
