@@ -100,7 +100,10 @@ def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy], know
     if study is None or others is None:
         return MeasuredPart(part.get("says", ""), about, measures, [], None)
     if "kind" in part:
-        return MeasuredPart("", about, measures, [], KINDS[part["kind"]](study, part))
+        observation = KINDS[part["kind"]](study, part)
+        if not part.get("counts", True):  # shown, and no part of the verdict
+            observation = observation._replace(found=[])
+        return MeasuredPart("", about, measures, [], observation)
     pairs = [(own, other) for own in _sides(part["own"]) for other in _sides(part["others"])]
     found = [_contrast((study, others), part.get("within", {}), own, other, measures, known) for own, other in pairs]
     return MeasuredPart(part["says"], about, measures, [one for one in found if one], None)

@@ -117,7 +117,7 @@ def collapses(study: MeasuredStudy, part: Part) -> Observation:
         more = f", {never} never learned" if never else ""
         texts.append(f"{name}: {lost[LOST_SHARE]} of {seeds} lost half, {lost[QUARTER]} a quarter{more}")
     text = f"Seeds that lost a share of what their best point had gained. {'; '.join(texts)}."
-    return Observation(found if part.get("counts", True) else [], text, _fewest_seeds(runs))
+    return Observation(found, text, _fewest_seeds(runs))
 
 
 def never_collapses(study: MeasuredStudy, part: Part) -> Observation:
@@ -133,7 +133,7 @@ def never_collapses(study: MeasuredStudy, part: Part) -> Observation:
         where = f"{where}{len(worst.returns)})" if most else ""
         never = seen.count(NEVER_LEARNED)
         texts.append(f"{method}: {fallen[method]} of {len(seen)} seeds collapsed{where}, {never} never learned")
-    found = YES if fallen[part["own"]] == 0 else NOT_SHOWN
+    found = YES if fallen[part["own"]] == 0 else OPPOSITE
     return Observation([found], f"{'; '.join(texts)}.", _fewest_seeds(select(study.runs, {"method": part["own"]})))
 
 
@@ -162,7 +162,7 @@ def larger_advantage(study: MeasuredStudy, part: Part) -> Observation:
         f"{'; '.join(texts)}. 95% bootstrap intervals, without a test."
     )
     own = select(study.runs, {"method": part["own"]})
-    return Observation(found if part.get("counts", True) else [], text, _fewest_seeds(own))
+    return Observation(found, text, _fewest_seeds(own))
 
 
 Cells = Sequence[tuple[np.ndarray, np.ndarray]]

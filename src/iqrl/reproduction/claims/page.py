@@ -12,14 +12,14 @@ from iqrl.experiments.report.table import Cell, Column, Row, Section, Table, esc
 from iqrl.reproduction.claims.contrasts import EARLY_SHARE, MEASURES, Contrast, Effect
 from iqrl.reproduction.claims.evaluate import MeasuredClaim, MeasuredPart, measure_claims, studies_of
 from iqrl.reproduction.claims.verdicts import (
+    AGAINST,
+    CLOSE,
     FAILS,
     HOLDS,
     IN_PART,
     LEVEL,
     MEAN_ONLY,
     NOT_SHOWN,
-    OPPOSITE,
-    OPPOSITE_MEAN,
     RULES,
     UNTESTED,
     YES,
@@ -28,7 +28,6 @@ from iqrl.reproduction.claims.verdicts import (
 )
 from iqrl.statistics.curves import COLLAPSED, NEVER_LEARNED
 
-AGAINST = {OPPOSITE, OPPOSITE_MEAN}
 COLUMNS = {"highest": "highest", "final": "final", "auc": "AUC", "fall": "deterioration", "early": "early"}
 HEAD = f"""\
 # The paper's claims, one by one
@@ -96,13 +95,23 @@ def _brief_table(claims: Sequence[MeasuredClaim]) -> Table:
 
 def _counts_text(claims: Sequence[MeasuredClaim]) -> str:
     verdicts = [claim.verdict for claim in claims]
-    words = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold", UNTESTED: "cannot be tested here"}
+    words = {
+        HOLDS: "hold",
+        IN_PART: "hold in part",
+        FAILS: "do not hold",
+        NOT_SHOWN: "are not shown",
+        UNTESTED: "cannot be tested here",
+    }
     counts = [f"{verdicts.count(name)} {word}" for name, word in words.items() if name in verdicts]
     brief = sum(claim.entry.get("brief", False) for claim in claims)
+    tested = [
+        claim.number for claim in claims if claim.verdict == HOLDS and any(part.contrasts for part in claim.parts)
+    ]
+    by_test = f"Of those that hold, {listing([str(number) for number in tested])} rest on tests, the others do not. "
     return (
         f"## Overview\n\nOf {count(len(claims), 'claim')} {listing(counts)}; {brief} of the last stand at the end of "
-        f"the page and not in this table. In bold: the measures that a claim is about. *Mixed*: not the "
-        f"same against all that the claim names."
+        f"the page and not in this table. {by_test if tested else ''}In bold: the measures that a claim is about. "
+        f"*Mixed*: not the same against all that the claim names."
     )
 
 
@@ -170,7 +179,7 @@ def _why(claim: MeasuredClaim) -> str:
     words = {it: _word(claim, it) for it in MEASURES}
     if len(set(words.values())) > 1:
         sentences += [f"By {COLUMNS[it]}: *{words[it]}*." for it in MEASURES if it not in about]
-        for_it, against = (set(words.values()) & them for them in ({YES, MEAN_ONLY}, {NOT_SHOWN, *AGAINST}))
+        for_it, against = (set(words.values()) & them for them in ({YES, MEAN_ONLY, CLOSE}, {NOT_SHOWN, *AGAINST}))
         sentences += ["The conclusion depends on the measure."] if for_it and against else []
     return " ".join(sentences)
 

@@ -11,6 +11,8 @@ from iqrl.statistics.curves import NEVER_LEARNED
 HOLDS, IN_PART, FAILS, UNTESTED = "holds", "holds in part", "does not hold", "not testable here"
 YES, MEAN_ONLY, NOT_SHOWN, OPPOSITE = "yes", "in the mean only", "not shown", "the opposite"
 OPPOSITE_MEAN = "the opposite, in the mean only"
+CLOSE = "close, and not the same"
+AGAINST = {OPPOSITE, OPPOSITE_MEAN}
 LEVEL = 0.05
 ALIKE = 0.10
 """share of the range within which two sides are called comparable"""
@@ -21,12 +23,14 @@ test is not below {LEVEL:g}. *The opposite*, and *the opposite, in the mean only
 *Not shown*: all else; it does not say that there is no difference. Less deterioration counts only if no more seeds \
 of that side never learned: a return that was never reached cannot be lost.
 - A claim that two sides are comparable is *yes* if the whole interval of the difference lies within {ALIKE:.0%} of \
-the range, *the opposite* if the whole interval lies outside, and *not shown* otherwise. The {ALIKE:.0%} are our \
-choice and generous. This rule has no test, so nothing in it is corrected for the number of claims.
+the range and the test finds no difference, *close, and not the same* if it finds one. It is *the opposite* if the \
+whole interval lies outside, or the test finds a difference that may be larger, and *not shown* otherwise. The \
+{ALIKE:.0%} are our choice and generous.
 - That an advantage is larger with one buffer than with another is a difference of differences. It has an interval and \
 no test, so at best it is *in the mean only*.
-- A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It **does not hold** \
-if it is *not shown* or the opposite throughout. Otherwise it **holds in part**."""
+- A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It is **not shown** if \
+it is *not shown* throughout, and **does not hold** if some of it is the opposite and nothing of it is shown. Otherwise \
+it **holds in part**."""
 
 
 def support(one: Contrast, measure: str, says: str) -> str:
@@ -48,9 +52,10 @@ def support(one: Contrast, measure: str, says: str) -> str:
 
 
 def _alike(effect: Effect) -> str:
+    differs = effect.adjusted < LEVEL
     if effect.share.low >= -ALIKE and effect.share.high <= ALIKE:
-        return YES
-    return OPPOSITE if effect.share.low > ALIKE or effect.share.high < -ALIKE else NOT_SHOWN
+        return CLOSE if differs else YES
+    return OPPOSITE if differs or effect.share.low > ALIKE or effect.share.high < -ALIKE else NOT_SHOWN
 
 
 def verdict(found: Sequence[str]) -> str:
@@ -58,12 +63,16 @@ def verdict(found: Sequence[str]) -> str:
 
     >>> verdict(["yes", "yes"]), verdict(["yes", "not shown"]), verdict(["not shown", "the opposite"]), verdict([])
     ('holds', 'holds in part', 'does not hold', 'not testable here')
+    >>> verdict(["not shown", "not shown"])
+    'not shown'
     """
     if not found:
         return UNTESTED
     if all(one == YES for one in found):
         return HOLDS
-    return IN_PART if any(one in (YES, MEAN_ONLY) for one in found) else FAILS
+    if any(one in (YES, MEAN_ONLY, CLOSE) for one in found):
+        return IN_PART
+    return FAILS if AGAINST.intersection(found) else NOT_SHOWN
 
 
 def by_rival(contrasts: Sequence[Contrast], measure: str, says: str) -> str:
