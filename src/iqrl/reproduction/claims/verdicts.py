@@ -29,8 +29,8 @@ whole interval lies outside, or the test finds a difference that may be larger, 
 - That an advantage is larger with one buffer than with another is a difference of differences. It has an interval and \
 no test, so at best it is *in the mean only*.
 - A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It is **not shown** if \
-it is *not shown* throughout, and **does not hold** if some of it is the opposite and nothing of it is shown. Otherwise \
-it **holds in part**."""
+it is *not shown* throughout, and **does not hold** if some of it is the opposite and nothing of it is shown. \
+Otherwise it **holds in part**."""
 
 
 def support(one: Contrast, measure: str, says: str) -> str:
