@@ -91,3 +91,13 @@ def test_a_report_has_the_tables_where_something_was_measured(compared):
     plain = compared._replace(curves=compared.curves.drop("aei"))
     assert interference_tables(plain, summarise_runs(plain)) == []
     assert text not in render_page([plain])
+
+
+def test_training_on_one_context_by_hand():
+    """Two seeds, two contexts; the second seed has one context only."""
+    per_seed = [[[-0.5, 0.2], [4.0, -0.1]], [[-0.3, np.nan], [np.nan, np.nan]]]
+    run = record(analyses={"context_matrix": {"per_seed": per_seed}}, seeds=2)
+    made = study([run], [curves(run, **{"return": [[1.0, 2.0], [1.0, 2.0]]})])
+    (table,) = interference_tables(made, summarise_runs(made))
+    ((row,),) = [section.rows for section in table.sections]
+    assert [cell.text for cell in row.cells] == ["-30%", "+210%", "2 of 2", "+400%", "+400% to +400%"]

@@ -103,7 +103,13 @@ class MeasuredCell(NamedTuple):
 
 
 def interference_tables(study: StudyResults, summaries: Sequence[RunSummary]) -> list[Table]:
-    """What was measured, and the reference of the study beside the others; empty where nothing was measured."""
+    """What was measured, the reference of the study beside the others, and what training on one context did."""
+    trained = _matrix_table([it for it in summaries if _changes(it) is not None])
+    return [*_measured_tables(study, summaries), *([trained] if trained.sections else [])]
+
+
+def _measured_tables(study: StudyResults, summaries: Sequence[RunSummary]) -> list[Table]:
+    """Empty where nothing was measured while the runs trained."""
     if not is_measured(study.curves):
         return []
     by_run = study.curves.partition_by("run", as_dict=True)
@@ -231,3 +237,45 @@ def _less_cells(one: Less | None) -> list[Cell]:
         return [Cell(text="")] * 3
     wins = interval_text(one.wins, "{:.2f}".format)
     return [Cell(text=f"{one.lower} of {one.cells}"), Cell(text=wins, strong=one.p < LEVEL), Cell(text=p_text(one.p))]
+
+
+# One context alone
+
+
+def _changes(summary: RunSummary) -> list | None:
+    """[seeds, trained, measured]: the context matrix of each seed."""
+    return (summary.placed.run.analyses.get("context_matrix") or {}).get("per_seed")
+
+
+def _matrix_table(summaries: Sequence[RunSummary]) -> Table:
+    """Medians, since single cells can be many times the others."""
+    tasks = unique(it.placed.place.task for it in summaries)
+    return Table(
+        title="Training on one context alone",
+        caption="Relative change of the Huber loss after training on the transitions of one context: of that context "
+        "and of the others, medians over contexts and seeds; how many of all others rose; and of each seed the largest "
+        "rise, its median and range over seeds",
+        columns=[Column(name=name) for name in ("own", "others", "others that rose", "largest rise", "range")],
+        sections=[
+            Section(name=task, rows=[_matrix_row(it) for it in summaries if it.placed.place.task == task])
+            for task in tasks
+        ],
+        section_header="task",
+        row_header="run",
+    )
+
+
+def _matrix_row(summary: RunSummary) -> Row:
+    per_seed = np.array(_changes(summary), np.float64)
+    diagonal = np.eye(per_seed.shape[1], dtype=bool)
+    own, others = per_seed[:, diagonal], per_seed[:, ~diagonal]
+    known, rises = others[np.isfinite(others)], np.nanmax(others[np.isfinite(others).any(axis=1)], axis=1)
+    percent = lambda value: f"{value:+.0%}" if abs(value) >= 0.1 else f"{value:+.1%}"
+    texts = [
+        percent(np.nanmedian(own)),
+        percent(np.median(known)),
+        f"{(known > 0).sum()} of {len(known)}",
+        percent(np.median(rises)),
+        f"{percent(rises.min())} to {percent(rises.max())}",
+    ]
+    return Row(name=run_name(summary), cells=[Cell(text=text) for text in texts])
