@@ -3,7 +3,7 @@
 import re
 
 import numpy as np
-from recomputed import LOWEST, NUMBERS, RANGE, ROOT, curves_of
+from recomputed import LOWEST, NUMBERS, RANGE, ROOT, curves_of, runs_of
 
 TASKS = ("CartPole-v0", "Pendulum-v0", "CartPole-v1", "Acrobot-v1")
 final, deterioration = NUMBERS["final"], NUMBERS["deterioration"]
@@ -97,6 +97,18 @@ def test_the_leads_of_local_q_by_medians_and_by_problems():
     of = [np.mean([np.mean([share(side, task) for task in tasks]) for tasks in problems]) for side in (0, 1)]
     pattern = r"the four problems are ([\d.]+)% for `local-q`, ([\d.]+)% for that DQN"
     assert np.allclose(sentence("no-memory.md", pattern), of, atol=0.051)
+
+
+def test_what_exploration_brings_on_pendulum_without_replay():
+    name, found = "explores for half of the run", {}
+    for run, returns in runs_of("remarks"):
+        found[run["variant"], run["config"].get("double_q", False)] = final(returns).mean()
+    exact = [found[name, False], found[f"DQN, {name}", False], found[f"DQN, {name}", True]]
+    pattern = r"IQ ends at (−\d+), and DQN at (−\d+) with the single rule and (−\d+) with the double one"
+    assert np.allclose(sentence("results.md", pattern), exact, atol=0.51)
+    preset = final(curves_of("table1")["", "Pendulum-v0", "iq", 1]).mean()
+    pattern = r"it ends at (−\d+), with ε falling over half of the run at (−\d+)"
+    assert np.allclose(sentence("reproduction.md", pattern), [preset, exact[0]], atol=0.51)
 
 
 def test_what_is_lost_over_two_million_steps():
