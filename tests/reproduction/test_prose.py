@@ -126,11 +126,15 @@ def test_what_is_lost_over_two_million_steps():
 
 def test_the_means_of_the_control_on_hats():
     own, others = curves_of("no-memory"), curves_of("no-memory-tuned")
-    pattern = r"reaches ([\d.]+)% of the range in the mean of the finals\. `local-q` reaches ([\d.]+)%, .*? ([\d.]+)%\."
+    pattern = (
+        r"reaches ([\d.]+)% of the range in the mean of the finals\. `local-q` reaches ([\d.]+)%, .*? ([\d.]+)%\. "
+        r"With the normalisation and dense layers it reaches ([\d.]+)%"
+    )
     lines = [
         [others["hats as local-q has", task, "dqn", 1] for task in RANGE],
         [own["", task, "local-q", 1] for task in RANGE],
         [others["tuned", task, "dqn", 1] for task in RANGE],
+        [others["normalised", task, "dqn", 1] for task in RANGE],
     ]  # fmt: skip
     share = lambda line: np.mean([100 * (final(x).mean() - LOWEST[task]) / RANGE[task]
                                   for task, x in zip(RANGE, line, strict=True)])  # fmt: skip
