@@ -8,6 +8,7 @@ import pytest
 
 from iqrl.errors import BadInput
 from iqrl.experiments.study.choose import choose, make_study_file
+from iqrl.experiments.study.directory import StudyDirectory
 from iqrl.experiments.study.results import (
     RunRecord,
     StudyResults,
@@ -142,6 +143,22 @@ def test_a_study_without_results_is_not_exported(tmp_path):
     with pytest.raises(BadInput, match="study mine has no finished run to export"):
         write_export([results(keep=lambda run: False)], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_study_is_read_where_the_packages_of_its_task_are_missing(tmp_path, monkeypatch):
+    settings = {"task": "FrozenLake-v1", "method": "dqn", "steps": 2000, "learning_rate": [0.1, 0.2]}
+    study = Study("mine", {"runs": [settings]})
+    directory = StudyDirectory.create(tmp_path / "mine", study)
+    with directory.locked():
+        pass
+
+    def missing(*given, **more):
+        raise ModuleNotFoundError("No module named 'Box2D'", name="Box2D")
+
+    monkeypatch.setattr("gymnasium.make", missing)
+    found = load_results(tmp_path / "mine")
+    assert (found.unfinished, found.digest) == (2, study.digest)
+    assert not Study("mine", CONTENT).needs_packages
 
 
 def test_the_best_of_each_method_is_chosen():

@@ -99,8 +99,10 @@ class StudyDirectory:
         """
         path, runs = Path(path), len(study.runs)  # planning the runs raises their errors now
         info: dict[str, Any] = {"name": study.name, "content": study.content, "digest": study.digest, "runs": runs}
-        if study.plugins:  # whoever reads it need not import them
-            info |= {"plan": record_plan(study), "mark": mark_of(*study.plugins)}
+        if study.plugins or study.needs_packages:  # whoever reads it need not have them
+            info |= {"plan": record_plan(study)}
+        if study.plugins:
+            info |= {"mark": mark_of(*study.plugins)}
         info |= provenance()
         if (path / STUDY_FILE).exists():
             existing = cls.open(path)

@@ -44,6 +44,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from iqrl.envs.registry import TASKS
 from iqrl.errors import BadInput, PackagesMissing, shown, unknown
 from iqrl.experiments.study.analyses import ANALYSES
 from iqrl.experiments.study.random_search import check_search, draw_settings, searched_settings
@@ -143,6 +144,12 @@ class Study:
         blocks = (self.content.get("settings", {}), *self.content["runs"])
         names = (module_form(name) for key in ("task", "method", "network") for name in _named(blocks, key))
         return sorted(filter(is_plugin, names))
+
+    @property
+    def needs_packages(self) -> bool:
+        """Whether planning its runs makes environments of other packages, which may not be there where it is read."""
+        blocks = (self.content.get("settings", {}), *self.content["runs"])
+        return any(name not in TASKS for name in _named(blocks, "task"))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Study:
         """The same study with these settings in every run; an axis of that name is no axis any more."""
