@@ -3,7 +3,7 @@
 import re
 
 import numpy as np
-from recomputed import LOWEST, NUMBERS, RANGE, ROOT, curves_of, runs_of
+from recomputed import LOWEST, NUMBERS, RANGE, ROOT, curves_of, near, rows_between, runs_of
 
 TASKS = ("CartPole-v0", "Pendulum-v0", "CartPole-v1", "Acrobot-v1")
 final, deterioration = NUMBERS["final"], NUMBERS["deterioration"]
@@ -109,6 +109,36 @@ def test_what_exploration_brings_on_pendulum_without_replay():
     preset = final(curves_of("table1")["", "Pendulum-v0", "iq", 1]).mean()
     pattern = r"it ends at (−\d+), with ε falling over half of the run at (−\d+)"
     assert np.allclose(sentence("reproduction.md", pattern), [preset, exact[0]], atol=0.51)
+
+
+def test_the_settings_of_dqn_on_hats_on_lunar_lander():
+    found = {
+        (run["config"]["learning_rate"], run["config"]["target_period"]): final(returns).mean()
+        for run, returns in runs_of("no-memory-lunar-tuning")
+    }
+    page, compared = (ROOT / "docs" / "no-memory.md").read_text(), 0
+    for row in rows_between(page, "| learning rate | period 1, no θ⁻ |", "\n\n"):
+        for head, shown in row.items():
+            if head != "learning rate" and shown:
+                exact = found[float(row["learning rate"]), int(re.search(r"\d+", head)[0])]
+                assert near(shown.replace("−", "-"), exact), row
+                compared += 1
+    assert compared == 16
+
+
+def test_the_finals_on_lunar_lander():
+    curves = curves_of("no-memory-lunar")
+    of = lambda variant, method, size, score=final: score(curves[variant, "LunarLander-v3", method, size]).mean()
+    hats = "hats as local-q has"
+    pattern = (
+        r"without replay on the hats ends at (\d+), and `local-q` at (\d+)\. .*? ends at (\d+) with a target period "
+        r"of 10 and at (\d+) without"
+    )
+    exact = [of(hats, "dqn", 1), of("", "local-q", 1), of(f"{hats}, tuned for this task", "dqn", 1)]
+    exact.append(of(f"{hats}, tuned for this task, no target network", "dqn", 1))
+    assert np.allclose(sentence("no-memory.md", pattern), exact, atol=0.51)
+    (few,) = sentence("no-memory.md", r"Neither does DQN with 100 transitions, which ends at (−\d+)")
+    assert abs(few - of("", "dqn", 100)) < 0.51
 
 
 def test_what_is_lost_over_two_million_steps():
