@@ -97,7 +97,7 @@ def _more_memory(diagnosis: Diagnosis) -> list[str]:
         options.append("`--contexts 3`, a head per context")
     elif diagnosis.heads == 1 and run.features == "dense" and not diagnosis.has(ConsolidationSettings):
         if not diagnosis.shows_images:
-            options.append("`--method local-q`, whose updates leave other states alone and which stores nothing")
+            options.append("`--method local-q`, whose updates change few weights and which stores nothing")
         options.append("`--method medqn-r`, which keeps what was learned without a larger buffer")
     return options
 
