@@ -88,6 +88,12 @@ def test_a_report_has_the_tables_where_something_was_measured(compared):
     text, page = "Interference of iq beside the others", render_page([compared])
     assert text in "\n".join(markdown_interference(compared, summarise_runs(compared)))
     assert text in page
+    run, *rest = compared.runs
+    some = study(
+        [run, *rest], [measured(run, [1.0, 2.0, 3.0, 4.0]), *[curves(it, **{"return": [[1.0]]}) for it in rest]]
+    )
+    (table,) = interference_tables(some, summarise_runs(some))
+    assert [row.name for section in table.sections for row in section.rows] == ["IQ, N=1"]
     plain = compared._replace(curves=compared.curves.drop("aei"))
     assert interference_tables(plain, summarise_runs(plain)) == []
     assert text not in render_page([plain])

@@ -33,6 +33,9 @@ MEANS = ("aei", "negative_interference", "raised_share", "squared_td_error", "up
 LAST = ("held_out_max_q", "action_gap", "dormant_units")
 
 
+NEEDED = (*MEANS, *LAST, "aei_largest", "gradient_cosine")
+
+
 def is_measured(metrics: pl.DataFrame) -> bool:
     return "aei" in metrics.columns
 
@@ -110,10 +113,15 @@ def interference_tables(study: StudyResults, summaries: Sequence[RunSummary]) ->
 
 def _measured_tables(study: StudyResults, summaries: Sequence[RunSummary]) -> list[Table]:
     """Empty where nothing was measured while the runs trained."""
-    if not is_measured(study.curves):
+    if not set(NEEDED) <= set(study.curves.columns):
         return []
     by_run = study.curves.partition_by("run", as_dict=True)
-    cells = [_measure(it, by_run[(it.placed.run.id,)]) for it in summaries]
+    curves = {it.placed.run.id: by_run[(it.placed.run.id,)] for it in summaries}
+    # Runs of a study, or of several that are shown together, may be measured in part.
+    measured = [it for it in summaries if not curves[it.placed.run.id]["gradient_cosine"].is_null().any()]
+    if not measured:
+        return []
+    cells = [_measure(it, curves[it.placed.run.id]) for it in measured]
     compared = _beside_table(cells, study.content.get("reference", REFERENCE))
     return [_measured_table(cells), *([compared] if compared.sections else [])]
 
