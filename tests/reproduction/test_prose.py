@@ -154,6 +154,18 @@ def test_what_is_lost_over_two_million_steps():
     assert 0 <= most - np.quantile(lost, 0.9) < 0.1
 
 
+def test_the_others_over_two_million_steps():
+    curves, tasks = curves_of("local-q-long"), ("CartPole-v1", "MountainCar-v0", "Pendulum-v0")
+    for key, pattern in (
+        (("256 units", 50_000), r"With 256 units three of ten do on .*? it ends at (\d+), (−\d+) and (−\d+)"),
+        (("hats as local-q has", 1), r"that loses 10\.6% on CartPole-v1; it ends at (\d+), (−\d+) and (−\d+)"),
+    ):
+        of = {task: curves[key[0], task, "dqn", key[1]] for task in tasks}
+        assert np.allclose(sentence("no-memory.md", pattern), [final(x).mean() for x in of.values()], atol=0.51)
+        lost = {task: (100 * deterioration(x) / RANGE[task] > 10).sum() for task, x in of.items()}
+        assert list(lost.values()) == [{"256 units": 3, "hats as local-q has": 1}[key[0]], 0, 0]
+
+
 def test_the_means_of_the_control_on_hats():
     own, others = curves_of("no-memory"), curves_of("no-memory-tuned")
     pattern = (
