@@ -107,3 +107,6 @@ def test_training_on_one_context_by_hand():
     (table,) = interference_tables(made, summarise_runs(made))
     ((row,),) = [section.rows for section in table.sections]
     assert [cell.text for cell in row.cells] == ["-30%", "+210%", "2 of 2", "+400%", "+400% to +400%"]
+    alone = record(analyses={"context_matrix": {"per_seed": [[[-0.5]], [[None]]]}}, seeds=2)
+    made = study([alone], [curves(alone, **{"return": [[1.0, 2.0], [1.0, 2.0]]})])
+    assert interference_tables(made, summarise_runs(made)) == []

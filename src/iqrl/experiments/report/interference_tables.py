@@ -250,9 +250,13 @@ def _less_cells(one: Less | None) -> list[Cell]:
 # One context alone
 
 
-def _changes(summary: RunSummary) -> list | None:
-    """[seeds, trained, measured]: the context matrix of each seed."""
-    return (summary.placed.run.analyses.get("context_matrix") or {}).get("per_seed")
+def _changes(summary: RunSummary) -> np.ndarray | None:
+    """[seeds, trained, measured]: the context matrix of each seed; None where no seed has several contexts."""
+    per_seed = (summary.placed.run.analyses.get("context_matrix") or {}).get("per_seed")
+    if not per_seed:
+        return None
+    changes = np.array(per_seed, np.float64)
+    return changes if np.isfinite(changes[:, ~np.eye(changes.shape[1], dtype=bool)]).any() else None
 
 
 def _matrix_table(summaries: Sequence[RunSummary]) -> Table:
@@ -274,7 +278,7 @@ def _matrix_table(summaries: Sequence[RunSummary]) -> Table:
 
 
 def _matrix_row(summary: RunSummary) -> Row:
-    per_seed = np.array(_changes(summary), np.float64)
+    per_seed: Any = _changes(summary)
     diagonal = np.eye(per_seed.shape[1], dtype=bool)
     own, others = per_seed[:, diagonal], per_seed[:, ~diagonal]
     known, rises = others[np.isfinite(others)], np.nanmax(others[np.isfinite(others).any(axis=1)], axis=1)
