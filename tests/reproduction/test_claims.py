@@ -16,7 +16,7 @@ from iqrl.reproduction.claims.observations import (
     far_from_optimal,
     heads_apart,
     larger_advantage,
-    lower_column,
+    moves_with_return,
     never_collapses,
     varies_by_task,
 )
@@ -79,21 +79,35 @@ def test_sides_are_matched_by_what_neither_fixes():
     assert len(select(runs, {"buffer_size": [1, 100], "method": "iq"})) == 2
 
 
-def test_a_column_that_is_lower_is_counted_by_cells_and_by_seeds():
-    runs, values = [], {"iq": (1.0, 3.0), "dqn": (2.0, 4.0), "srnn": (0.0, 0.5)}
-    for method in values:
-        config = {"task": "CartPole-v0", "method": method, "buffer_size": 1, "seeds": 2}
-        runs.append(RunRecord(method, "mine", "", config, (), {}, {}))
+def test_interference_is_compared_by_ratios():
+    """By hand: half as much in one cell, an eighth in the other, so a quarter (-75%) in the geometric mean."""
+    run = lambda method, size, level: MeasuredCurves(
+        "", {"task": "CartPole-v0", "method": method, "buffer_size": size}, np.full((2, 10), 9.0),
+        {"negative": np.array([level, level])},
+    )  # fmt: skip
+    runs = [run("iq", 1, 0.5), run("dqn", 1, 1.0), run("iq", 100, 1.0), run("dqn", 100, 8.0)]
+    effect = contrast(runs, {"method": "iq"}, {"method": "dqn"}, ["negative"]).effects["negative"]
+    assert effect.share.value == pytest.approx(-0.75)
+    assert effect.wins.value == 1.0, "less is better"
+    assert support(found((-0.75, -0.8, -0.7), 0.01, 1.0, measure="negative"), "negative", "better") == "yes"
+    assert support(found((0.75, 0.7, 0.8), 0.01, 0.0, measure="negative"), "negative", "better") == "the opposite"
+
+
+def test_what_moves_with_the_return_and_what_comes_before_it():
+    """The return falls in the periods in which the column is high, and rises in the period after."""
+    column, returns = [0.0, 1.0, 3.0, 2.0, 5.0], [10.0, 9.0, 6.0, 4.5, 0.0]
     rows = [
-        {"run": method, "seed": seed, "step": step, "return": 0.0, "interference": value if step == 1 else float("nan")}
-        for method, of_seeds in values.items()
-        for seed, value in enumerate(of_seeds)
-        for step in (1, 2)
+        {"run": "a", "seed": seed, "step": step, "return": returns[step], "interference": column[step]}
+        for seed in (0, 1)
+        for step in range(5)
     ]
-    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(rows), runs, 0), [])
-    found = lower_column(study, {"column": "interference", "own": "iq", "others": ["dqn", "srnn", "tcnn"]})
-    assert found.found == ["yes", "not shown"], "nothing is said of what has not been run"
-    assert "than dqn in 1 of 1 (P 0.75), than srnn in 0 of 1 (P 0.00)." in found.text
+    run = RunRecord("a", "mine", "", {"task": "CartPole-v0"}, (), {}, {})
+    study = MeasuredStudy(StudyResults("mine", "", "", (), pl.DataFrame(rows), [run], 0), [])
+    one = moves_with_return(study, {"column": "interference"})
+    # Changes -1, -3, -1.5, -4.5 beside 1, 3, 2, 5: opposite orders. Changes -3, -1.5, -4.5 beside 1, 3, 2: ranks
+    # 2, 3, 1 and 1, 3, 2, so 1 - 6 (1 + 0 + 1) / (3 * 8) = 0.5.
+    assert (one.found, one.seeds) == (["in the mean only"], 2)
+    assert "in it −1.00 (no spread) and in the next +0.50 (no spread)" in one.text
 
 
 def runs_of_returns(returns):

@@ -315,6 +315,8 @@ def _with_verdict(cell: Cell, summary: RunSummary) -> Cell:
 # Finals, areas under the curve and what was lost
 
 FINAL, AUC, FALL, FATES, FINALS = "final [95%]", "AUC [95%]", "deterioration [95%]", "seeds", "final of each seed"
+MOST_FINALS = 10
+"""seeds whose finals are named one by one; of more there are the quartiles"""
 
 
 def detail_table(summaries: Sequence[RunSummary], for_print: bool = False) -> Table:
@@ -398,4 +400,16 @@ def _ends_text(interval: Interval) -> str:
 
 
 def _finals_text(summary: RunSummary) -> str:
-    return ", ".join(NO_EPISODE if final is None else return_text(final) for final in summary.finals)
+    if len(summary.finals) <= MOST_FINALS:
+        return ", ".join(NO_EPISODE if final is None else return_text(final) for final in summary.finals)
+    known = [final for final in summary.finals if final is not None]
+    return quartiles_text(known) if known else NO_EPISODE
+
+
+def quartiles_text(scores: Sequence[float]) -> str:
+    """
+    >>> quartiles_text([1.0, 2.0, 3.0, 4.0, 50.0])
+    'lowest 1.00, quartiles 2.00, 3.00, 4.00, highest 50.0'
+    """
+    low, *quartiles, high = (return_text(float(it)) for it in np.quantile(scores, (0, 0.25, 0.5, 0.75, 1)))
+    return f"lowest {low}, quartiles {', '.join(quartiles)}, highest {high}"

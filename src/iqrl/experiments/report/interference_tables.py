@@ -40,6 +40,11 @@ def is_measured(metrics: pl.DataFrame) -> bool:
     return "aei" in metrics.columns
 
 
+def is_measured_whole(metrics: pl.DataFrame) -> bool:
+    """Runs of a study, or of several that are shown together, may be measured in part."""
+    return set(NEEDED) <= set(metrics.columns) and not metrics["gradient_cosine"].is_null().any()
+
+
 def summarise_interference(metrics: pl.DataFrame) -> list[dict[str, Any]]:
     """Per seed: means over the periods in which something was measured, and the probes at the end."""
     return [_summarise_seed(rows) for rows in metrics.sort("seed", "step").partition_by("seed", maintain_order=True)]
@@ -117,8 +122,7 @@ def _measured_tables(study: StudyResults, summaries: Sequence[RunSummary]) -> li
         return []
     by_run = study.curves.partition_by("run", as_dict=True)
     curves = {it.placed.run.id: by_run[(it.placed.run.id,)] for it in summaries}
-    # Runs of a study, or of several that are shown together, may be measured in part.
-    measured = [it for it in summaries if not curves[it.placed.run.id]["gradient_cosine"].is_null().any()]
+    measured = [it for it in summaries if is_measured_whole(curves[it.placed.run.id])]
     if not measured:
         return []
     cells = [_measure(it, curves[it.placed.run.id]) for it in measured]

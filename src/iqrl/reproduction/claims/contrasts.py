@@ -1,8 +1,8 @@
 """One side against another over matching cells of a study, by four measures at once.
 
 A side is a filter of runs, such as method = iq. Both sides are matched by task and buffer size, but for what a filter
-fixes: IQ with N = 1 against DQN with N = 50,000 is matched by task. The sides may be of two studies. Differences are
-shares of the tasks' ranges.
+fixes: IQ with N = 1 against DQN with N = 50,000 is matched by task. The sides may be of two studies. Differences of
+returns are shares of the tasks' ranges; of interference, which has no range, shares of what the other side has.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from iqrl.experiments.report.arrangement import gather_studies
 from iqrl.experiments.report.cells import SCALES
-from iqrl.experiments.study.results import StudyResults
+from iqrl.experiments.report.interference_tables import is_measured_whole, summarise_interference
+from iqrl.experiments.study.results import RunRecord, StudyResults
 from iqrl.statistics.curves import auc, fall, fates, final, highest, mean_finite, steps_and_returns
 from iqrl.statistics.highest import highest_difference, highest_test
 from iqrl.statistics.intervals import Interval, difference_interval
@@ -32,6 +34,8 @@ class MeasuredCurves(NamedTuple):
     variant: str
     config: Mapping[str, Any]
     returns: np.ndarray
+    interference: Mapping[str, np.ndarray] = {}
+    """each measure of INTERFERENCE [seeds]; empty if it was not measured"""
 
 
 def early(curves: np.ndarray) -> np.ndarray:
@@ -40,16 +44,17 @@ def early(curves: np.ndarray) -> np.ndarray:
 
 
 PER_SEED = {"final": final, "auc": auc, "fall": fall, "early": early}
-LESS_IS_BETTER = ("fall",)
+INTERFERENCE = {"negative": "negative_interference", "relative": "relative_interference"}
+LESS_IS_BETTER = ("fall", *INTERFERENCE)
 MEASURES = ("highest", "final", "auc", "fall")
-"""by which every contrast is measured; a claim may be about `early` too"""
+"""by which every contrast is measured; a claim may be about `early` or interference too"""
 
 
 class Effect(NamedTuple):
     """By one measure. Positive is more for the first side."""
 
     share: Interval
-    """difference as a share of the tasks' ranges, averaged over cells"""
+    """difference as a share of the tasks' ranges, averaged over cells; of interference, as one of the other side"""
     wins: Interval | None
     """how likely a run of the first side is the better one; the highest point of a mean curve has none"""
     p: float
@@ -79,8 +84,18 @@ def measure_study(study: StudyResults) -> MeasuredStudy:
     """The runs of a study with their curves; those that differ in their seeds only are one."""
     (study,) = gather_studies([study])
     by_run = study.curves.partition_by("run", as_dict=True)
-    runs = [MeasuredCurves(run.variant, run.config, steps_and_returns(by_run[(run.id,)])[1]) for run in study.runs]
-    return MeasuredStudy(study, runs)
+    return MeasuredStudy(study, [_measured_curves(run, by_run[(run.id,)]) for run in study.runs])
+
+
+def _measured_curves(run: RunRecord, rows: pl.DataFrame) -> MeasuredCurves:
+    return MeasuredCurves(run.variant, run.config, steps_and_returns(rows)[1], _interference(rows))
+
+
+def _interference(rows: pl.DataFrame) -> dict[str, np.ndarray]:
+    if not is_measured_whole(rows):
+        return {}
+    seeds = summarise_interference(rows)
+    return {name: np.array([seed[column] for seed in seeds], float) for name, column in INTERFERENCE.items()}
 
 
 def select(runs: Sequence[MeasuredCurves], side: Mapping[str, Any]) -> list[MeasuredCurves]:
@@ -137,7 +152,7 @@ def contrast(
     if not pairs:
         return None
     seeds = tuple(min(len(pair[side].returns) for pair in pairs) for side in (0, 1))
-    effects = _effects(list(dict.fromkeys([*MEASURES, *measures])), on_scale(pairs))
+    effects = _effects(list(dict.fromkeys([*MEASURES, *measures])), pairs)
     both = (_fates([run for run, _ in pairs]), _fates([run for _, run in pairs]))
     return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects)
 
@@ -148,17 +163,21 @@ def _fates(runs: Sequence[MeasuredCurves]) -> Counter[str]:
     return Counter(fate for seeds in seen for fate in seeds if fate)
 
 
-def _effects(measures: Sequence[str], pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Effect]:
+def _effects(measures: Sequence[str], pairs: Sequence[tuple[MeasuredCurves, MeasuredCurves]]) -> dict[str, Effect]:
     """By the highest point, and by each measure of a seed; their tests share the random splits."""
-    p = highest_test(pairs)
-    effects = {"highest": Effect(share=highest_difference(pairs), wins=None, p=p, adjusted=p)}
-    names = [name for name in measures if name in PER_SEED]
-    sides = [_scores(name, pairs) for name in names]
-    for name, (own, other), test in zip(names, sides, stratified_permutation_tests(sides), strict=True):
+    curves = on_scale(pairs)
+    p = highest_test(curves)
+    effects = {"highest": Effect(share=highest_difference(curves), wins=None, p=p, adjusted=p)}
+    sides = {name: _scores(name, curves) for name in measures if name in PER_SEED}
+    sides |= {name: _logs(name, pairs) for name in measures if name in INTERFERENCE}
+    tests = stratified_permutation_tests(list(sides.values()))
+    for (name, (own, other)), test in zip(sides.items(), tests, strict=True):
         wins = probability_of_improvement(own, other, resamples=RESAMPLES)
         share = difference_interval(own, other, resamples=RESAMPLES)
         if name in LESS_IS_BETTER:
             share = Interval(-share.value, -share.high, -share.low)
+        if name in INTERFERENCE:
+            share = Interval(*np.expm1(share).tolist())
         effects[name] = Effect(share=share, wins=wins, p=test.p, adjusted=test.p)
     return effects
 
@@ -168,6 +187,14 @@ def _scores(measure: str, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tup
     sign = -1 if measure in LESS_IS_BETTER else 1
     score = lambda curves: sign * PER_SEED[measure](curves)
     return [score(own) for own, _ in pairs], [score(other) for _, other in pairs]
+
+
+def _logs(
+    measure: str, pairs: Sequence[tuple[MeasuredCurves, MeasuredCurves]]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The same of interference: its sizes differ by orders of magnitude, so that ratios are averaged over cells."""
+    sides = [[-np.log(pair[side].interference[measure]) for pair in pairs] for side in (0, 1)]
+    return sides[0], sides[1]
 
 
 def highest_on_scale(run: MeasuredCurves) -> float:

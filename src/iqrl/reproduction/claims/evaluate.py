@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from iqrl.experiments.study.results import load_results
-from iqrl.reproduction.claims.contrasts import Contrast, MeasuredStudy, contrast, measure_study, select
+from iqrl.reproduction.claims.contrasts import MEASURES, Contrast, MeasuredStudy, contrast, measure_study, select
 from iqrl.reproduction.claims.observations import KINDS, Observation
 from iqrl.reproduction.claims.verdicts import support, verdict
 from iqrl.statistics.significance import holm
 
 Side = Mapping[str, Any]
-Known = dict[tuple[str, bool], Contrast | None]
+Known = dict[tuple[str, tuple[str, ...]], Contrast | None]
 
 
 class MeasuredPart(NamedTuple):
@@ -105,7 +105,8 @@ def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy], know
             observation = observation._replace(found=[])
         return MeasuredPart("", about, measures, [], observation)
     pairs = [(own, other) for own in _sides(part["own"]) for other in _sides(part["others"])]
-    found = [_contrast((study, others), part.get("within", {}), own, other, measures, known) for own, other in pairs]
+    shown = (*measures, *part.get("also", ()))
+    found = [_contrast((study, others), part.get("within", {}), own, other, shown, known) for own, other in pairs]
     return MeasuredPart(part["says"], about, measures, [one for one in found if one], None)
 
 
@@ -119,11 +120,12 @@ def _contrast(
 ) -> Contrast | None:
     """Several claims may be about the same runs: these are measured once."""
     key = json.dumps([[study.results.name for study in studies], within, own, other])
-    if (key, "early" in measures) not in known:
+    place = key, tuple(sorted(set(measures) - set(MEASURES)))
+    if place not in known:
         runs, others = (select(study.runs, within) for study in studies)
         found = contrast(runs, own, other, measures, others)
-        known[key, "early" in measures] = found._replace(key=key) if found else None
-    return known[key, "early" in measures]
+        known[place] = found._replace(key=key) if found else None
+    return known[place]
 
 
 def _sides(sides: Any) -> list[Side]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from iqrl.diagnostics.text import listing, return_text
 from iqrl.experiments.report.arrangement import size_name, unique
-from iqrl.experiments.report.cells import SCALES
+from iqrl.experiments.report.cells import SCALES, interval_text
 from iqrl.reproduction.claims.contrasts import (
     LESS_IS_BETTER,
     PER_SEED,
@@ -27,7 +27,7 @@ from iqrl.reproduction.claims.contrasts import (
 from iqrl.reproduction.claims.verdicts import MEAN_ONLY, NOT_SHOWN, OPPOSITE, OPPOSITE_MEAN, YES
 from iqrl.statistics.curves import COLLAPSED, LOST_SHARE, NEVER_LEARNED, auc, fates, final, highest
 from iqrl.statistics.highest import highest_difference
-from iqrl.statistics.intervals import Interval, difference_interval
+from iqrl.statistics.intervals import Interval, difference_interval, mean_interval
 
 NEAR = 0.95
 """of the scale, from which on a return is near the best"""
@@ -310,47 +310,33 @@ def heads_apart(study: MeasuredStudy, part: Part) -> Observation:
     return Observation([found], text.replace("-", "−"), len(texts))
 
 
-def lower_column(study: MeasuredStudy, part: Part) -> Observation:
-    """In how many cells the mean of a column is lower for a method than for each rival; almost all are nine of ten.
-
-    P is how likely a run of the method has the lower mean, averaged over the cells.
-    """
-    means: dict[tuple[str, int, str], np.ndarray] = {}
-    for run in study.results.runs:
-        rows = study.results.curves.filter(run=run.id).drop_nans(part["column"])
-        of_seeds = rows.group_by("seed").agg(pl.col(part["column"]).mean())[part["column"]].to_numpy()
-        means[run.config["task"], run.config["buffer_size"], run.config["method"]] = of_seeds
-    cells = unique((task, size) for task, size, method in means if method == part["own"])
-    texts, found = [], []
-    for rival in part["others"]:
-        shared = [cell for cell in cells if (*cell, rival) in means]
-        if not shared:  # not run yet
-            continue
-        pairs = [(means[*cell, part["own"]], means[*cell, rival]) for cell in shared]
-        lower = sum(own.mean() < other.mean() for own, other in pairs)
-        wins = np.mean([(own[:, None] < other).mean() + (own[:, None] == other).mean() / 2 for own, other in pairs])
-        found.append(YES if lower >= 0.9 * len(shared) else NOT_SHOWN)
-        texts.append(f"than {rival} in {lower} of {len(shared)} (P {wins:.2f})")
-    text = (
-        f"Cells (a task with a buffer size) in which `{part['column']}` of {part['own']} is lower: {', '.join(texts)}."
-    )
-    return Observation(found, text, study.results.runs[0].config["seeds"])
-
-
 def moves_with_return(study: MeasuredStudy, part: Part) -> Observation:
-    """Spearman's ρ of each seed between a column and the change of the return from the period before."""
+    """Spearman's ρ of each seed between a column in a period and how far the return moves into it, and into the next.
+
+    The means over seeds have intervals and no test, so at best a claim is shown in the mean.
+    """
+    seeds = study.results.curves.sort("seed", "step").partition_by("seed", maintain_order=True)
+    of = {
+        where: mean_interval([_rank_correlation(rows, part["column"], later) for rows in seeds])
+        for where, later in (("in it", 0), ("in the next", 1))
+    }
+    low, high = of["in it"].low, of["in it"].high
+    found = [MEAN_ONLY if high < 0 else OPPOSITE_MEAN if low > 0 else NOT_SHOWN]
+    numbers = listing([f"{where} {interval_text(rho, '{:+.2f}'.format)}" for where, rho in of.items()])
+    text = (
+        f"Spearman's ρ between `{part['column']}` of a period and the change of the return, mean over seeds with its "
+        f"95% interval: {numbers}."
+    )
+    return Observation(found, text.replace("-", "−"), len(seeds))
+
+
+def _rank_correlation(rows: pl.DataFrame, name: str, later: int) -> float:
     from scipy.stats import spearmanr
 
-    correlations = []
-    for (_,), rows in study.results.curves.sort("step").group_by("seed", maintain_order=True):
-        change = np.diff(rows["return"].to_numpy().astype(float))
-        column = rows[part["column"]].to_numpy().astype(float)[1:]
-        known = np.isfinite(change) & np.isfinite(column)
-        correlations.append(float(spearmanr(change[known], column[known]).statistic))
-    values = ", ".join(f"{value:+.2f}" for value in correlations)
-    found = [YES if value < 0 else NOT_SHOWN for value in correlations]
-    text = f"Spearman's ρ between `{part['column']}` of a period and the change of the return in it, by seed: {values}."
-    return Observation(found, text, len(correlations))
+    change = np.diff(rows["return"].to_numpy().astype(float))[later:]
+    column = rows[name].to_numpy().astype(float)[1 : len(change) + 1]
+    known = np.isfinite(change) & np.isfinite(column)
+    return float(spearmanr(change[known], column[known]).statistic)
 
 
 def _fewest_seeds(runs: Sequence[MeasuredCurves]) -> int:
@@ -369,6 +355,5 @@ KINDS: dict[str, Callable[[MeasuredStudy, Part], Observation]] = {
     "best contexts": best_contexts,
     "cost": cost,
     "last values": last_values,
-    "lower column": lower_column,
     "moves with return": moves_with_return,
 }

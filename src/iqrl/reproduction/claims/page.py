@@ -28,7 +28,10 @@ from iqrl.reproduction.claims.verdicts import (
 )
 from iqrl.statistics.curves import COLLAPSED, NEVER_LEARNED
 
-COLUMNS = {"highest": "highest", "final": "final", "auc": "AUC", "fall": "deterioration", "early": "early"}
+COLUMNS = {
+    "highest": "highest", "final": "final", "auc": "AUC", "fall": "deterioration", "early": "early",
+    "negative": "negative interference", "relative": "relative interference",
+}  # fmt: skip
 HEAD = f"""\
 # The paper's claims, one by one
 
@@ -38,17 +41,20 @@ hand, with its reason. A place is a section of the paper and a paragraph in it.
 
 **Measures.** *Highest*: the highest point of the mean curve over seeds, the paper's number. *Final*: the last tenth \
 of a run. *AUC*: the mean of the whole curve. *Deterioration*: the best point of a seed's curve minus its final; less \
-is better. *Early*: the first 1/{EARLY_SHARE} of a run. The paper says "stability" without a number on classic \
-control; here it is deterioration. By which measures a claim is judged follows from its words: a maximum by the \
-highest return, stability by deterioration, performance by final return and AUC, beside the highest return where the \
-paper reads it off a table of highest returns. This choice is ours, it was made when results were known, and it \
-matters: the overview has every measure of every claim. Runs have the preset `paper`; \
-[differences.md](differences.md) says what the paper left open. Where it did, the preset has what came nearest to the \
-printed highest returns, mostly IQ's, on other seeds ([results.md](results.md#what-the-preset-paper-rests-on)). So \
-where our highest returns equal the printed ones, this was in part chosen.
+is better. *Early*: the first 1/{EARLY_SHARE} of a run. *Negative interference*: the mean AEI of the updates that \
+raise the error; *relative*: as a share of the squared error ([interference.md](interference.md)). The paper says \
+"stability" without a number on classic control; here it is deterioration. By which measures a claim is judged \
+follows from its words: a maximum by the highest return, stability by deterioration, performance by final return and \
+AUC, beside the highest return where the paper reads it off a table of highest returns. This choice is ours, it was \
+made when results were known, and it matters: the overview has every measure of every claim. Runs have the preset \
+`paper`; [differences.md](differences.md) says what the paper left open. Where it did, the preset has what came \
+nearest to the printed highest returns, mostly IQ's, on other seeds \
+([results.md](results.md#what-the-preset-paper-rests-on)). So where our highest returns equal the printed ones, this \
+was in part chosen.
 
 **Numbers.** *Difference*: first side minus second, in percent of the task's range of returns, averaged over tasks \
-and buffers, with its 95% bootstrap interval over seeds. CartPole counts twice: its two tasks differ in their limit. \
+and buffers, with its 95% bootstrap interval over seeds; of interference, in percent of the second side's, by the \
+geometric mean over tasks and buffers. CartPole counts twice: its two tasks differ in their limit. \
 The interval of the highest return is not centred on it and need not hold in 95% of samples, since the highest point \
 of a resample is too high; its p has no such fault. *P*: how likely a run of the first side is the better one. *p*: \
 two-sided permutation test of the seeds within tasks and buffers. It tests P, and for the highest point the \
