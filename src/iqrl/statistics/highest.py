@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from iqrl.statistics.curves import check_curves, highest
 from iqrl.statistics.intervals import Interval, draw_shares, percentile_interval
 
-DRAWS = 9_999
+DRAWS = 29_999
 Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
 """the curves of both sides in each task, on one scale"""
 

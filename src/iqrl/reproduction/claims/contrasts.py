@@ -47,7 +47,7 @@ PER_SEED = {"final": final, "auc": auc, "fall": fall, "early": early}
 INTERFERENCE = {"negative": "negative_interference", "relative": "relative_interference"}
 LESS_IS_BETTER = ("fall", *INTERFERENCE)
 MEASURES = ("highest", "final", "auc", "fall")
-"""by which every contrast is measured; a claim may be about `early` or interference too"""
+"""by which every contrast is measured, but for one that is about interference; a claim may be about `early` too"""
 
 
 class Effect(NamedTuple):
@@ -152,7 +152,8 @@ def contrast(
     if not pairs:
         return None
     seeds = tuple(min(len(pair[side].returns) for pair in pairs) for side in (0, 1))
-    effects = _effects(list(dict.fromkeys([*MEASURES, *measures])), pairs)
+    of_returns = () if measures and set(measures) <= set(INTERFERENCE) else MEASURES
+    effects = _effects(list(dict.fromkeys([*of_returns, *measures])), pairs)
     both = (_fates([run for run, _ in pairs]), _fates([run for _, run in pairs]))
     return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects)
 
@@ -165,9 +166,10 @@ def _fates(runs: Sequence[MeasuredCurves]) -> Counter[str]:
 
 def _effects(measures: Sequence[str], pairs: Sequence[tuple[MeasuredCurves, MeasuredCurves]]) -> dict[str, Effect]:
     """By the highest point, and by each measure of a seed; their tests share the random splits."""
-    curves = on_scale(pairs)
-    p = highest_test(curves)
-    effects = {"highest": Effect(share=highest_difference(curves), wins=None, p=p, adjusted=p)}
+    curves, effects = on_scale(pairs), {}
+    if "highest" in measures:
+        p = highest_test(curves)
+        effects["highest"] = Effect(share=highest_difference(curves), wins=None, p=p, adjusted=p)
     sides = {name: _scores(name, curves) for name in measures if name in PER_SEED}
     sides |= {name: _logs(name, pairs) for name in measures if name in INTERFERENCE}
     tests = stratified_permutation_tests(list(sides.values()))

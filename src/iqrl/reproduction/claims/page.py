@@ -61,7 +61,7 @@ two-sided permutation test of the seeds within tasks and buffers. It tests P, an
 difference; what it tests is in bold where p is below {LEVEL:g}. Where difference and P disagree in sign, neither \
 side is better throughout. It is corrected (Holm) for all {{tests}} tests of this page; a test that several claims \
 share counts once. On other pages the same test is corrected for fewer, so its p is smaller there. The smallest p \
-that 10,000 or 100,000 random splits can give is common; it is then multiplied by the correction. So a few values of \
+that 30,000 or 100,000 random splits can give is common; it is then multiplied by the correction. So a few values of \
 p appear often. Seeds are drawn at random and tasks are not: all numbers are about these tasks. *Seeds*: how many \
 were run in the cell that has fewest. The command runs all planned seeds, which may be more. *Never learned*, \
 *collapsed*: seeds of all cells, of the first side and of the second.
