@@ -206,7 +206,7 @@ def context_matrix(study: MeasuredStudy, part: Part) -> Observation:
     """Whether training on a context lowers its own loss and raises that of the others: cells with that sign."""
     texts, found, seeds = [], [], []
     for run in study.results.runs:
-        if run.config["task"] != part["task"] or run.config["method"] not in part["methods"]:
+        if run.variant or run.config["task"] != part["task"] or run.config["method"] not in part["methods"]:
             continue
         analysis = run.analyses["context_matrix"]
         matrix, per_seed = np.array(analysis["matrix"], float), np.array(analysis["per_seed"], float)
