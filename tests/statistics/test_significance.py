@@ -14,11 +14,11 @@ from iqrl.errors import BadInput
 from iqrl.statistics.significance import (
     holm,
     ks,
+    mean_difference_tests,
     permutation_test,
     pooled_ks,
     probability_of_improvement,
     stratified_permutation_test,
-    stratified_permutation_tests,
 )
 
 NAN = np.nan
@@ -134,12 +134,51 @@ def test_the_probability_of_improvement_by_hand():
     assert probability_of_improvement([[1, 2]], [[5, 6]]) == pytest.approx((0, 0, 1 - 0.025**0.5))
 
 
-def test_several_stratified_tests_at_once_are_the_same_tests():
+# The mean difference
+
+
+def mean_test(own, others):
+    (test,) = mean_difference_tests([(own, others)])
+    return test
+
+
+def test_the_mean_difference_by_counting():
+    """Of 252 splits of ten numbers the two extreme ones are as far apart, however they are divided by their errors."""
+    test = mean_test([[6, 7, 8, 9, 10]], [[1, 2, 3, 4, 5]])
+    assert (test.p, test.difference) == (pytest.approx(2 / 252, abs=0.001), 5.0)
+    # Two tasks, each with two of six splits: four of the 36 pairs are as far apart on average.
+    both = mean_test([[3, 4], [13, 14]], [[1, 2], [11, 12]])
+    assert both.p == pytest.approx(2 / 36, abs=0.003), "both tasks must go one way"
+    assert both.difference == 2.0
+
+
+def test_without_any_spread_a_difference_is_counted_and_equality_is_not():
+    assert mean_test([[2.0, 2.0]], [[1.0, 1.0]]).p == pytest.approx(2 / 6, abs=0.01)
+    assert mean_test([[2.0, 2.0]], [[2.0, 2.0]]).p == 1.0
+    assert mean_test([[200.0] * 5, [3.0, 4.0]], [[200.0] * 5, [1.0, 2.0]]).p == pytest.approx(2 / 6, abs=0.01)
+
+
+def test_gains_and_losses_of_tasks_cancel_and_the_test_is_of_what_is_left():
+    """One side wins the first task by 30 and loses the second by 1: by wins a draw, by the mean it is ahead."""
+    own, others = [np.arange(10.0) + 30, np.arange(10.0) / 100], [np.arange(10.0), np.arange(10.0) / 100 + 1]
+    assert stratified_permutation_test(own, others).p == 1.0
+    assert mean_test(own, others).p < 0.001
+
+
+def test_sides_that_differ_in_their_spread_alone_are_seldom_called_different():
+    generator = np.random.default_rng(11)
+    alarms = np.mean([
+        mean_test([generator.normal(0, 1, 8)], [generator.normal(0, 0.05, 16)]).p <= 0.05 for _ in range(150)
+    ])  # fmt: skip
+    assert alarms <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
+
+
+def test_several_tests_at_once_are_the_same_tests():
     one = ([[1.0, 2.0, 5.0], [1.0, 3.0]], [[2.0, 3.0, 4.0], [0.0, 7.0]])
     other = ([[9.0, 8.0, 7.0, 6.0]], [[1.0, 2.0, 3.0, 4.0]])
-    assert stratified_permutation_tests([one, other]) == [stratified_permutation_test(*it) for it in (one, other)]
-    assert stratified_permutation_test(*other).p == pytest.approx(2 / 70, abs=0.002)
-    assert stratified_permutation_tests([]) == []
+    third = ([[1.0, 8.0, 2.0], [4.0, 3.0]], [[2.0, 3.0, 9.0], [0.0, 1.0]])
+    assert mean_difference_tests([one, other, third]) == [mean_test(*it) for it in (one, other, third)]
+    assert mean_difference_tests([]) == []
 
 
 def test_the_interval_of_improvement_by_counting():

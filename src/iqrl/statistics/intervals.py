@@ -137,16 +137,17 @@ def resample(scores: np.ndarray, resamples: int, generator: np.random.Generator)
 
 
 @lru_cache(maxsize=64)
-def draw_shares(n: int, resamples: int, seed: int, stream: int) -> np.ndarray:
-    """[resamples, n]: the share of each of n scores in a resample of them. A mean is then a product of matrices.
+def draw_shares(n: int, resamples: int, seed: int, stream: int, size: int | None = None) -> np.ndarray:
+    """[resamples, n]: the share of each of n scores in a resample of `size` of them, or of n. A mean is then a product.
 
     Cached: the comparisons of a report draw from the same few numbers of seeds hundreds of times. Samples that must
     be independent of each other take different streams.
     """
     if resamples < 1:
         raise BadInput(f"resamples must be at least 1, got {resamples}.")
-    drawn = np.random.default_rng((seed, stream)).integers(0, n, (resamples, n)) + n * np.arange(resamples)[:, None]
-    return np.bincount(drawn.ravel(), minlength=n * resamples).reshape(resamples, n) / n
+    size = size or n
+    drawn = np.random.default_rng((seed, stream)).integers(0, n, (resamples, size)) + n * np.arange(resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=n * resamples).reshape(resamples, n) / size
 
 
 def pair_tasks(tasks: Sequence[ArrayLike], others: Sequence[ArrayLike]) -> list[tuple[np.ndarray, np.ndarray]]:

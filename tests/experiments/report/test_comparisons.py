@@ -128,11 +128,11 @@ def test_rivals_are_corrected_for_each_other():
         assert one.p == pytest.approx(2 / 70, abs=0.002)
         assert one.adjusted == pytest.approx(6 * max(each.p for each in tested), abs=0.02)
     # 4 against 4 seeds have no p below 2/70, and 6 tests need .05 / 6; but the interval of the mean leaves out 0.
-    assert {rank(one, found.tests) for one in tested} == {"differs in the mean only"}
+    assert {rank(one, found.tests) for one in tested} == {"differs, not confirmed"}
     assert headlines([found])[0].startswith(
-        "Final return (1 cell, in percent of the range): in the mean iq ends higher than dqn (+99% ["
+        "Final return (1 cell, in percent of the range): iq ends higher than dqn (+99% ["
     )
-    assert headlines([found])[0].endswith("P 1.00), which the test does not confirm.")
+    assert headlines([found])[0].endswith("P 1.00), which the corrected test does not confirm.")
 
 
 def test_the_reference_is_iq_or_the_last_method_and_variants_stay_apart():
@@ -195,7 +195,7 @@ def test_where_no_test_can_hold_after_correction_it_is_said():
     """2 against 2 seeds have no p below 2/6; on a task without a scale there is no interval to read instead."""
     few = made(at("dqn", 1, [1.0, 2.0], task="Pong"), at("iq", 1, [11.0, 12.0], task="Pong"))
     found = compare(few)
-    assert [rank(one, found[0].tests) for one in found[0].overall] == ["differs in the mean only"] * 2 + [
+    assert [rank(one, found[0].tests) for one in found[0].overall] == ["differs, not confirmed"] * 2 + [
         "too few seeds to test"
     ]
     assert any(
@@ -204,11 +204,11 @@ def test_where_no_test_can_hold_after_correction_it_is_said():
     # A task without a range has its difference in returns.
     assert headlines(found)[2].startswith("Deterioration (1 cell): iq has too few seeds to be tested against dqn")
     assert headlines(found)[0] == (
-        "Final return (1 cell): in the mean iq ends higher than dqn (+10.0 [+9.00, +11.0], P 1.00), "
-        "which the test does not confirm."
+        "Final return (1 cell): iq ends higher than dqn (+10.0 [+9.00, +11.0], P 1.00), "
+        "which the corrected test does not confirm."
     )
     turned = compare(made(at("dqn", 1, [11.0, 12.0], task="Pong"), at("iq", 1, [1.0, 2.0], task="Pong")))
-    assert "in the mean iq ends lower than dqn (-10.0 [-11.0, -9.00], P 0.00)" in headlines(turned)[0]
+    assert "iq ends lower than dqn (-10.0 [-11.0, -9.00], P 0.00)" in headlines(turned)[0]
 
 
 def test_studies_that_compare_no_methods_or_no_returns():
@@ -246,7 +246,7 @@ def test_what_is_told_apart_is_marked():
     (row,) = improvement_tables(found)[0].sections[0].rows
     # 5 against 5 with nothing between: p = 2/252, three tests; the interval of P is exact, .025^(1/5).
     assert [cell.text for cell in row.cells[1:3]] == ["1.00 [0.48, 1.00]", ".024"]
-    assert [cell.strong for cell in row.cells[:3]] == [False, True, True]
+    assert [cell.strong for cell in row.cells[:3]] == [True, False, True]
     assert headlines(found)[0].startswith(
         "Final return (1 cell, in percent of the range): iq ends higher than dqn (+48% ["
     )

@@ -78,10 +78,15 @@ def test_what_was_measured_by_hand(compared):
     assert rows["DQN, N=100"][4] == "0.25 (no spread)"
     rows = {row.name: [cell.text for cell in row.cells] for section in beside.sections for row in section.rows}
     assert rows["dqn"][0] == "2 of 2"
-    assert rows["dqn"][1].startswith("1.00 [")
+    # (1 * 2 * 3 * 4 / (5 * 6 * 7 * 8)) ** (1/4), in both cells.
+    assert rows["dqn"][1].startswith("0.35 [")
+    assert rows["dqn"][2] == "1.00"
     # Shares can be compared with a method that scales its rewards, and what has a unit cannot.
-    assert rows["stream-q"][:3] == ["", "", ""]
-    assert rows["stream-q"][3:5] == ["0 of 1", "0.00 [0.00, 0.60]"]
+    assert rows["stream-q"][:4] == ["", "", "", ""]
+    # Its shares are 0, which count as half of the least of IQ's: (1 * 2 * 3 * 4) ** (1/4) / 0.5.
+    assert rows["stream-q"][4] == "0 of 1"
+    assert rows["stream-q"][5].startswith("4.4 [")
+    assert rows["stream-q"][6] == "0.00"
 
 
 def test_a_report_has_the_tables_where_something_was_measured(compared):

@@ -11,9 +11,9 @@ from iqrl.experiments.report.cells import MEASURED, NO_SPREAD, interval_text
 from iqrl.experiments.report.comparisons import (
     APART,
     BETTER,
-    BY_MEAN,
     LEVEL,
     MEASURES,
+    SUGGESTED,
     TOO_FEW,
     WORSE,
     CellDifference,
@@ -47,8 +47,8 @@ def _headline(comparison: Comparison, name: str, measure: Measure) -> str:
     words = {
         (BETTER, True): f"IT {measure.better} RIVALS",
         (WORSE, False): f"IT {measure.worse} RIVALS",
-        (BY_MEAN, True): f"in the mean IT {measure.better} RIVALS, which the test does not confirm",
-        (BY_MEAN, False): f"in the mean IT {measure.worse} RIVALS, which the test does not confirm",
+        (SUGGESTED, True): f"IT {measure.better} RIVALS, which the corrected test does not confirm",
+        (SUGGESTED, False): f"IT {measure.worse} RIVALS, which the corrected test does not confirm",
         (APART, None): "IT shows no clear difference from RIVALS",
         (TOO_FEW, None): "IT has too few seeds to be tested against RIVALS",
     }
@@ -68,7 +68,7 @@ def _place(one: Difference, tests: int) -> tuple[str, bool | None]:
     place = rank(one, tests)
     if place in (BETTER, WORSE):
         return place, place == BETTER
-    return place, is_ahead(one) if place == BY_MEAN else None
+    return place, is_ahead(one) if place == SUGGESTED else None
 
 
 def _effect_note(one: Difference) -> str:
@@ -143,9 +143,10 @@ def _improvement_table(comparison: Comparison, first: bool) -> Table:
         f"range is known, averaged over cells, with its 95% bootstrap interval. P: how likely a run of {name} is "
         f"better than a run of the other method in the same cell; one half is no difference; for deterioration the run "
         f"that loses less is the better one. Where all runs of one side are better, the interval of P is exact "
-        f"(Clopper–Pearson). p: two-sided permutation test of P within cells, corrected (Holm) for all "
-        f"{comparison.tests:,} tests of this page; P and p in bold where p is below {LEVEL_TEXT}. Where difference "
-        f"and P disagree in sign, neither method is better throughout. "
+        f"(Clopper–Pearson). p: two-sided permutation test of the difference, the seeds split within cells, corrected "
+        f"(Holm) for all {comparison.tests:,} tests of this page; difference and p in bold where p is below "
+        f"{LEVEL_TEXT}. The intervals are not corrected. Where difference and P disagree in sign, neither method is "
+        f"better throughout: one wins less often, and by more. "
         f"{NO_SPREAD.capitalize()}: all seeds agree, which is not certainty"
     )
     keys = unique((one.buffer_size, one.rival) for one in comparison.overall)
@@ -251,8 +252,8 @@ def _standing_cells(one: Standing, most: int) -> list[Cell]:
 
 def _improvement_cells(one: Difference, most: int) -> list[Cell]:
     return [
-        Cell(text=_mean_text(one) + _fewer_cells_text(one, most)),
-        Cell(text=_decimal_text(one.improvement), strong=one.adjusted < LEVEL),
+        Cell(text=_mean_text(one) + _fewer_cells_text(one, most), strong=one.adjusted < LEVEL),
+        Cell(text=_decimal_text(one.improvement)),
         _p_cell(one.adjusted),
     ]
 

@@ -28,16 +28,17 @@ from iqrl.statistics.intervals import (
     performance_profile,
 )
 from iqrl.statistics.significance import (
+    Sides,
     holm,
+    mean_difference_tests,
     probability_of_improvement,
     smallest_stratified_p,
-    stratified_permutation_tests,
 )
 
 REFERENCE = "iq"
 """where a study names none"""
-BETTER, WORSE, BY_MEAN, APART, TOO_FEW = (
-    "better", "worse", "differs in the mean only", "no clear difference", "too few seeds to test",
+BETTER, WORSE, SUGGESTED, APART, TOO_FEW = (
+    "better", "worse", "differs, not confirmed", "no clear difference", "too few seeds to test",
 )  # fmt: skip
 LEVEL = 0.05
 FEWEST_SEEDS = 2
@@ -109,6 +110,7 @@ class Difference(NamedTuple):
     effect: Interval | None
     """mean difference of returns, where all cells are of one task that has no range"""
     p: float
+    """of the mean difference"""
     adjusted: float
     """p corrected for all tests of the page"""
     smallest: float
@@ -175,14 +177,14 @@ def _compare_study(study: StudyResults) -> list[Comparison]:
 def rank(difference: Difference, tests: int) -> str:
     """Where the reference stands: better than the rival, worse, or with no clear difference; or no test could tell.
 
-    The test is of wins. A method that wins rarely and by far may have the larger mean all the same; then the interval
-    of the difference leaves out 0, which is said.
+    The intervals are not corrected for their number: one that leaves out 0 beside a test that does not confirm it
+    suggests a difference.
     """
     if difference.adjusted < LEVEL:
-        return BETTER if difference.improvement.value > 0.5 else WORSE
+        return BETTER if is_ahead(difference) else WORSE
     apart = difference.share or difference.effect
     if apart and (apart.low > 0 or apart.high < 0):
-        return BY_MEAN
+        return SUGGESTED
     return TOO_FEW if difference.smallest * tests > LEVEL else APART
 
 
@@ -285,13 +287,14 @@ def _differences(reference: Cells, rivals: dict[str, Cells]) -> list[Difference]
 
 def _differences_at(size: int | None, reference: Cells, rivals: dict[str, Cells]) -> list[Difference]:
     pairs = [(rival, measure) for rival in rivals for measure in MEASURES if _shared(size, reference, rivals[rival])]
-    sides = []
+    sides, tested = [], []
     for rival, measure in pairs:
         shared = _shared(size, reference, rivals[rival])
         # A run with less deterioration is the better one.
         sign = 1 if MEASURES[measure].more_is_better else -1
         scores = lambda cells, sign=sign, name=measure, shared=shared: [sign * cells[it][name] for it in shared]
         sides.append((scores(reference), scores(rivals[rival])))
+        tested.append(_on_one_scale(shared, *sides[-1]))
     return [
         Difference(
             buffer_size=size,
@@ -303,10 +306,21 @@ def _differences_at(size: int | None, reference: Cells, rivals: dict[str, Cells]
             effect=_mean_effect(measure, _shared(size, reference, rivals[rival]), *both),
             p=test.p,
             adjusted=test.p,
-            smallest=smallest_stratified_p(*[[len(scores) for scores in side] for side in both]),
+            smallest=smallest_stratified_p(*[[len(scores) for scores in side] for side in scaled]),
         )
-        for (rival, measure), both, test in zip(pairs, sides, stratified_permutation_tests(sides), strict=True)
+        for (rival, measure), both, scaled, test in zip(
+            pairs, sides, tested, mean_difference_tests(tested), strict=True
+        )
     ]
+
+
+def _on_one_scale(cells: list[CellName], own: list[np.ndarray], other: list[np.ndarray]) -> Sides:
+    """What can be averaged over cells: shares of the ranges, of those that have one; else in units of the spread."""
+    ranges = [SCALES[cell.task].range if cell.task in SCALES else None for cell in cells]
+    if not any(ranges):
+        ranges = [float(np.std(np.concatenate(both))) or 1.0 for both in zip(own, other, strict=True)]
+    scaled = [(x / it, y / it) for x, y, it in zip(own, other, ranges, strict=True) if it]
+    return [x for x, _ in scaled], [y for _, y in scaled]
 
 
 def _mean_share(measure: str, cells: list[CellName], own: list[np.ndarray], other: list[np.ndarray]) -> Interval | None:

@@ -1,8 +1,8 @@
 """Interference of the runs of a study: what was measured while they trained, and which method has less of it.
 
 Numbers are per seed, over the periods in which something was measured. They are heavy-tailed, and their unit differs
-from task to task. So methods are compared by wins: how likely a run of one has less than a run of the other in the same
-cell, a task with a buffer size, with a permutation test of the seeds within cells.
+from task to task. So methods are compared by the ratio of their geometric means in each cell, a task with a buffer
+size, with a permutation test of the logarithms, and by how likely a run of one has less than a run of the other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from iqrl.experiments.report.table import Cell, Column, Row, Section, Table
 from iqrl.experiments.study.results import StudyResults
 from iqrl.methods.registry import METHODS
 from iqrl.statistics.curves import across_iterations, mean_finite
-from iqrl.statistics.intervals import Interval, mean_interval
-from iqrl.statistics.significance import holm, probability_of_improvement, stratified_permutation_tests
+from iqrl.statistics.intervals import Interval, difference_interval, mean_interval
+from iqrl.statistics.significance import holm, mean_difference_tests, probability_of_improvement
 
 # One seed of one run
 
@@ -184,9 +184,12 @@ class Less(NamedTuple):
     cells: int
     lower: int
     """cells in which its mean is lower"""
+    ratio: Interval
+    """its amount by the rival's, the geometric mean over seeds and cells"""
     wins: Interval
     """how likely one of its runs has less, averaged over cells"""
     p: float
+    """of the logarithm of the ratio, corrected"""
 
 
 def compare_interference(cells: Sequence[MeasuredCell], reference: str) -> list[Less]:
@@ -196,20 +199,30 @@ def compare_interference(cells: Sequence[MeasuredCell], reference: str) -> list[
     asked = [(rival, name) for rival in rivals for name in COMPARED]
     sides = {one: _sides(plain, reference, *one) for one in asked}
     sides = {one: both for one, both in sides.items() if both[0]}
-    # More is better in a test of wins, and less interference is.
-    less = [([-x for x in own], [-x for x in others]) for own, others in sides.values()]
-    corrected = holm([test.p for test in stratified_permutation_tests(less)]).tolist() if less else []
+    logs = [logarithms(own, others) for own, others in sides.values()]
+    corrected = holm([test.p for test in mean_difference_tests(logs)]).tolist() if logs else []
     return [
         Less(
             rival=rival,
             name=name,
             cells=len(own),
-            lower=sum(mine.mean() > other.mean() for mine, other in zip(own, others, strict=True)),
-            wins=probability_of_improvement(own, others),
+            lower=sum(mine.mean() < other.mean() for mine, other in zip(own, others, strict=True)),
+            ratio=Interval(*np.exp(difference_interval(own, others)).tolist()),
+            wins=probability_of_improvement(others, own),
             p=p,
         )
-        for (rival, name), (own, others), p in zip(sides, less, corrected, strict=True)
+        for (rival, name), (own, others), p in zip(sides, logs, corrected, strict=True)
     ]
+
+
+def logarithms(own: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of both sides in each cell. A 0, such as of a run that never raised an error, counts as half of the least."""
+    least = [
+        min((value for side in both for value in side if value > 0), default=1.0) / 2
+        for both in zip(own, others, strict=True)
+    ]
+    both = [[np.log(np.maximum(x, floor)) for x, floor in zip(side, least, strict=True)] for side in (own, others)]
+    return both[0], both[1]
 
 
 def _sides(
@@ -230,13 +243,15 @@ def _beside_table(cells: Sequence[MeasuredCell], reference: str) -> Table:
         Row(name=rival, cells=[cell for name in COMPARED for cell in _less_cells(found.get((rival, name)))])
         for rival in unique(rival for rival, _ in found)
     ]
-    columns = [Column(name=it, group=heading_of(name)) for name in COMPARED for it in ("lower in", "P [95%]", "p")]
+    names = ("lower in", "ratio [95%]", "P", "p")
+    columns = [Column(name=it, group=heading_of(name)) for name in COMPARED for it in names]
     return Table(
         title=f"Interference of {reference} beside the others",
-        caption="Lower in: in how many cells, a task with a buffer size, its mean is lower. P: how likely one of its "
-        "runs has less than a run of the other method in the same cell, averaged over cells. p: two-sided permutation "
-        f"test of P within cells, corrected (Holm) for all {len(found)} tests of this table; P in bold where p is "
-        f"below {LEVEL:g}",
+        caption="Lower in: in how many cells, a task with a buffer size, its geometric mean is lower. Ratio: its "
+        "amount by the other's, the geometric mean over seeds and cells, with its 95% bootstrap interval. P: how "
+        "likely one of its runs has less than a run of the other method in the same cell. p: two-sided permutation "
+        f"test of the logarithm of the ratio, seeds split within cells, corrected (Holm) for all {len(found)} tests of "
+        f"this table; in bold where p is below {LEVEL:g}",
         columns=columns,
         sections=[Section(name="", rows=rows)] if rows else [],
         section_header=None,
@@ -246,9 +261,15 @@ def _beside_table(cells: Sequence[MeasuredCell], reference: str) -> Table:
 
 def _less_cells(one: Less | None) -> list[Cell]:
     if one is None:
-        return [Cell(text="")] * 3
-    wins = interval_text(one.wins, "{:.2f}".format)
-    return [Cell(text=f"{one.lower} of {one.cells}"), Cell(text=wins, strong=one.p < LEVEL), Cell(text=p_text(one.p))]
+        return [Cell(text="")] * 4
+    ratio, strong = interval_text(one.ratio, "{:.2g}".format), one.p < LEVEL
+    texts = f"{one.lower} of {one.cells}", f"{one.wins.value:.2f}"
+    return [
+        Cell(text=texts[0]),
+        Cell(text=ratio, strong=strong),
+        Cell(text=texts[1]),
+        Cell(p_text(one.p), strong=strong),
+    ]
 
 
 # One context alone

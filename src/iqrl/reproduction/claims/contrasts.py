@@ -16,12 +16,12 @@ import polars as pl
 
 from iqrl.experiments.report.arrangement import gather_studies
 from iqrl.experiments.report.cells import SCALES
-from iqrl.experiments.report.interference_tables import is_measured_whole, summarise_interference
+from iqrl.experiments.report.interference_tables import is_measured_whole, logarithms, summarise_interference
 from iqrl.experiments.study.results import RunRecord, StudyResults
 from iqrl.statistics.curves import auc, fall, fates, final, highest, mean_finite, steps_and_returns
 from iqrl.statistics.highest import highest_difference, highest_test
 from iqrl.statistics.intervals import Interval, difference_interval
-from iqrl.statistics.significance import probability_of_improvement, stratified_permutation_tests
+from iqrl.statistics.significance import mean_difference_tests, probability_of_improvement
 
 RESAMPLES = 2000
 EARLY_SHARE = 5
@@ -71,6 +71,9 @@ class Contrast(NamedTuple):
     fates: tuple[Counter[str], Counter[str]]
     """how many seeds of all cells held, collapsed or never learned, on either side"""
     effects: dict[str, Effect]
+    apart: tuple[int, int] = (0, 0)
+    """in how many cells the 95% interval lies on the first side's favour, and on the second's: by final return, or by
+    interference where that is all there is; not corrected"""
     key: str = ""
     """which runs these are; several claims may be about the same"""
 
@@ -155,7 +158,8 @@ def contrast(
     of_returns = () if measures and set(measures) <= set(INTERFERENCE) else MEASURES
     effects = _effects(list(dict.fromkeys([*of_returns, *measures])), pairs)
     both = (_fates([run for run, _ in pairs]), _fates([run for _, run in pairs]))
-    return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects)
+    apart = _cells_apart("final" if of_returns else measures[0], pairs)
+    return Contrast(side_name(own), side_name(other), len(pairs), (seeds[0], seeds[1]), both, effects, apart)
 
 
 def _fates(runs: Sequence[MeasuredCurves]) -> Counter[str]:
@@ -170,9 +174,8 @@ def _effects(measures: Sequence[str], pairs: Sequence[tuple[MeasuredCurves, Meas
     if "highest" in measures:
         p = highest_test(curves)
         effects["highest"] = Effect(share=highest_difference(curves), wins=None, p=p, adjusted=p)
-    sides = {name: _scores(name, curves) for name in measures if name in PER_SEED}
-    sides |= {name: _logs(name, pairs) for name in measures if name in INTERFERENCE}
-    tests = stratified_permutation_tests(list(sides.values()))
+    sides = {name: _scores(name, pairs) for name in measures if name != "highest"}
+    tests = mean_difference_tests(list(sides.values()))
     for (name, (own, other)), test in zip(sides.items(), tests, strict=True):
         wins = probability_of_improvement(own, other, resamples=RESAMPLES)
         share = difference_interval(own, other, resamples=RESAMPLES)
@@ -184,19 +187,27 @@ def _effects(measures: Sequence[str], pairs: Sequence[tuple[MeasuredCurves, Meas
     return effects
 
 
-def _scores(measure: str, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Of both sides in each cell; more is better."""
-    sign = -1 if measure in LESS_IS_BETTER else 1
-    score = lambda curves: sign * PER_SEED[measure](curves)
-    return [score(own) for own, _ in pairs], [score(other) for _, other in pairs]
+def _cells_apart(measure: str, pairs: Sequence[tuple[MeasuredCurves, MeasuredCurves]]) -> tuple[int, int]:
+    found = [
+        difference_interval([own], [other], resamples=RESAMPLES)
+        for own, other in zip(*_scores(measure, pairs), strict=True)
+    ]
+    return sum(one.low > 0 for one in found), sum(one.high < 0 for one in found)
 
 
-def _logs(
+def _scores(
     measure: str, pairs: Sequence[tuple[MeasuredCurves, MeasuredCurves]]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The same of interference: its sizes differ by orders of magnitude, so that ratios are averaged over cells."""
-    sides = [[-np.log(pair[side].interference[measure]) for pair in pairs] for side in (0, 1)]
-    return sides[0], sides[1]
+    """A number per seed of both sides in each cell; more is better.
+
+    Returns are shares of the range. Sizes of interference differ by orders of magnitude, so their logarithms are taken.
+    """
+    if measure in INTERFERENCE:
+        own, others = logarithms(*[[pair[side].interference[measure] for pair in pairs] for side in (0, 1)])
+    else:
+        own, others = ([PER_SEED[measure](pair[side]) for pair in on_scale(pairs)] for side in (0, 1))
+    sign = -1 if measure in LESS_IS_BETTER else 1
+    return [sign * x for x in own], [sign * x for x in others]
 
 
 def highest_on_scale(run: MeasuredCurves) -> float:

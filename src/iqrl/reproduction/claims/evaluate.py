@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from iqrl.experiments.study.results import load_results
 from iqrl.reproduction.claims.contrasts import MEASURES, Contrast, MeasuredStudy, contrast, measure_study, select
 from iqrl.reproduction.claims.observations import KINDS, Observation
-from iqrl.reproduction.claims.verdicts import support, verdict
+from iqrl.reproduction.claims.verdicts import NOT_RUN, support, verdict
 from iqrl.statistics.significance import holm
 
 Side = Mapping[str, Any]
@@ -29,6 +29,8 @@ class MeasuredPart(NamedTuple):
     measures: tuple[str, ...]
     contrasts: list[Contrast]
     observation: Observation | None
+    counts: bool = True
+    """whether it is part of the verdict; otherwise it is shown beside"""
 
 
 class MeasuredClaim(NamedTuple):
@@ -42,14 +44,20 @@ class MeasuredClaim(NamedTuple):
         """A word per rival and measure that the claim is about, and per observation."""
         words = [
             support(one, measure, part.says)
-            for part in self.parts
+            for part in self.counting
             for one in part.contrasts
             for measure in part.measures
         ]
-        return words + [word for part in self.parts if part.observation for word in part.observation.found]
+        return words + [word for part in self.counting if part.observation for word in part.observation.found]
+
+    @property
+    def counting(self) -> list[MeasuredPart]:
+        return [part for part in self.parts if part.counts]
 
     @property
     def verdict(self) -> str:
+        if self.parts and not any(part.contrasts or part.observation for part in self.parts):
+            return NOT_RUN
         return self.entry.get("verdict") or verdict(self.found)
 
 
@@ -99,15 +107,13 @@ def _measure(part: Mapping[str, Any], studies: Mapping[str, MeasuredStudy], know
     measures, about = tuple(part.get("measures", ())), part.get("about", "")
     if study is None or others is None:
         return MeasuredPart(part.get("says", ""), about, measures, [], None)
+    counts = part.get("counts", True)
     if "kind" in part:
-        observation = KINDS[part["kind"]](study, part)
-        if not part.get("counts", True):  # shown, and no part of the verdict
-            observation = observation._replace(found=[])
-        return MeasuredPart("", about, measures, [], observation)
+        return MeasuredPart("", about, measures, [], KINDS[part["kind"]](study, part), counts)
     pairs = [(own, other) for own in _sides(part["own"]) for other in _sides(part["others"])]
     shown = (*measures, *part.get("also", ()))
     found = [_contrast((study, others), part.get("within", {}), own, other, shown, known) for own, other in pairs]
-    return MeasuredPart(part["says"], about, measures, [one for one in found if one], None)
+    return MeasuredPart(part["says"], about, measures, [one for one in found if one], None, counts)
 
 
 def _contrast(

@@ -1,6 +1,7 @@
 """What was seen where no two sides are compared: levels, fates of seeds, matrices, the best k, cost.
 
-Each gives what was found, a word of `verdicts` per finding and a sentence with its numbers.
+Each gives what was found, a word of `verdicts` per finding and a sentence with its numbers. Words follow from 95%
+intervals over seeds, which are not corrected for their number. What can confirm a sentence can contradict it too.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.stats import beta, chi2, spearmanr
 
 from iqrl.diagnostics.text import listing, return_text
 from iqrl.experiments.report.arrangement import size_name, unique
 from iqrl.experiments.report.cells import SCALES, interval_text
+from iqrl.experiments.report.comparison_tables import p_text, percent_text
 from iqrl.reproduction.claims.contrasts import (
     LESS_IS_BETTER,
     PER_SEED,
@@ -24,10 +27,19 @@ from iqrl.reproduction.claims.contrasts import (
     on_scale,
     select,
 )
-from iqrl.reproduction.claims.verdicts import MEAN_ONLY, NOT_SHOWN, OPPOSITE, OPPOSITE_MEAN, YES
+from iqrl.reproduction.claims.verdicts import (
+    ALIKE,
+    LEVEL,
+    NOT_SHOWN,
+    OPPOSITE,
+    OPPOSITE_SUGGESTED,
+    SUGGESTED,
+    YES,
+)
 from iqrl.statistics.curves import COLLAPSED, LOST_SHARE, NEVER_LEARNED, auc, fates, final, highest
 from iqrl.statistics.highest import highest_difference
 from iqrl.statistics.intervals import Interval, difference_interval, mean_interval
+from iqrl.statistics.significance import holm
 
 NEAR = 0.95
 """of the scale, from which on a return is near the best"""
@@ -47,24 +59,49 @@ class Observation(NamedTuple):
 Part = Mapping[str, Any]
 
 
+def above(limit: float, interval: Interval) -> str:
+    """Whether a number is at least this: yes or the opposite, where its whole interval says so."""
+    return YES if interval.low >= limit else OPPOSITE if interval.high < limit else NOT_SHOWN
+
+
+def below(limit: float, interval: Interval) -> str:
+    return {YES: OPPOSITE, OPPOSITE: YES}.get(above(limit, interval), NOT_SHOWN)
+
+
+def share_interval(count: int, of: int, level: float = 0.95) -> Interval:
+    """A share of seeds, with its exact interval (Clopper and Pearson 1934).
+
+    >>> [round(end, 2) for end in share_interval(0, 10)], [round(end, 2) for end in share_interval(5, 10)]
+    ([0.0, 0.0, 0.31], [0.5, 0.19, 0.81])
+    """
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, count, of - count + 1)) if count else 0.0
+    high = float(beta.ppf(1 - tail, count + 1, of - count)) if count < of else 1.0
+    return Interval(count / of, low, high)
+
+
+def final_share(run: MeasuredCurves) -> Interval:
+    """The final return as a share of the task's range."""
+    scale = SCALES[run.config["task"]]
+    return mean_interval((final(run.returns) - scale.worst) / scale.range)
+
+
 def near_optimal(study: MeasuredStudy, part: Part) -> Observation:
-    """On how many tasks the highest return, and the final, are near the best."""
+    """On how many tasks the final return is near the best; the highest is shown beside it."""
     runs = select(study.runs, part["own"])
     texts, found = [], []
     for run in runs:
-        scale = SCALES[run.config["task"]]
-        best, last = highest_on_scale(run), (float(np.nanmean(final(run.returns))) - scale.worst) / scale.range
-        found.append(YES if best >= NEAR and last >= NEAR else NOT_SHOWN)
+        best, last = highest_on_scale(run), final_share(run)
+        found.append(above(NEAR, last))
         texts.append(
             f"{_named(run, runs)} {return_text(highest(run.returns))} at the highest ({best:.0%} of the range), "
-            f"{return_text(float(np.nanmean(final(run.returns))))} at the end ({last:.0%})"
+            f"{return_text(float(np.nanmean(final(run.returns))))} at the end ({interval_text(last, '{:.0%}'.format)})"
         )
     near = sum(highest_on_scale(run) >= NEAR for run in runs)
-    both = found.count(YES)
     cells = "tasks" if _one_method(runs) else "cells"
     text = (
-        f"{NEAR:.0%} of the range or more: at the highest on {near} of {len(runs)} {cells}, at the highest and at the "
-        f"end on {both}. {'; '.join(texts)}.{_solved_text(runs)}"
+        f"{NEAR:.0%} of the range or more: at the highest on {near} of {len(runs)} {cells}, at the end, with the whole "
+        f"interval, on {found.count(YES)}. {'; '.join(texts)}.{_solved_text(runs)}"
     )
     return Observation(found, text, _fewest_seeds(runs))
 
@@ -93,26 +130,26 @@ def _named(run: MeasuredCurves, runs: Sequence[MeasuredCurves]) -> str:
 
 
 def far_from_optimal(study: MeasuredStudy, part: Part) -> Observation:
-    """Whether the highest return stays away from the best, for each number of contexts."""
+    """Whether the final return stays away from the best, for each number of contexts."""
     runs = select(study.runs, part["own"])
-    found = [YES if highest_on_scale(run) < NEAR else NOT_SHOWN for run in runs]
+    found = [below(NEAR, final_share(run)) for run in runs]
     texts = [
         f"k = {run.config['contexts']}: {return_text(highest(run.returns))} at the highest "
         f"({highest_on_scale(run):.0%} of the range), {return_text(float(np.nanmean(final(run.returns))))} at the end"
         for run in runs
     ]
-    text = f"Below {NEAR:.0%} of the range at the highest: {found.count(YES)} of {len(runs)}. {'; '.join(texts)}."
+    text = f"Below {NEAR:.0%} of the range at the end: {found.count(YES)} of {len(runs)}. {'; '.join(texts)}."
     return Observation(found, text, _fewest_seeds(runs))
 
 
 def collapses(study: MeasuredStudy, part: Part) -> Observation:
-    """In which cells most seeds lost half of what they had gained, and a quarter of it."""
+    """In which cells most seeds lost half of what they had gained; how many lost a quarter is shown beside it."""
     runs = select(study.runs, part["own"])
     texts, found = [], []
     for run in runs:
         lost = {share: _seen(run, share).count(COLLAPSED) for share in (LOST_SHARE, QUARTER)}
         seeds, never = len(run.returns), _seen(run).count(NEVER_LEARNED)
-        found += [YES if fallen >= HALF_OF_THE_SEEDS * seeds else NOT_SHOWN for fallen in lost.values()]
+        found.append(above(HALF_OF_THE_SEEDS, share_interval(lost[LOST_SHARE], seeds)))
         name = f"{run.config['method']} on {run.config['task']}, {size_name(run.config['buffer_size'])}"
         more = f", {never} never learned" if never else ""
         texts.append(f"{name}: {lost[LOST_SHARE]} of {seeds} lost half, {lost[QUARTER]} a quarter{more}")
@@ -145,16 +182,17 @@ def _seen(run: MeasuredCurves, lost: float = LOST_SHARE) -> list[str | None]:
 def larger_advantage(study: MeasuredStudy, part: Part) -> Observation:
     """Is a method further ahead of each rival with one buffer size than with another: a difference of differences.
 
-    Its interval is a bootstrap over seeds. It has no test, so at best it is shown in the mean.
+    Its interval is a bootstrap over seeds. It has no test, so at best it is suggested. Less deterioration is an
+    advantage, so there the sign is turned.
     """
     texts, found, sizes = [], [], (part["at"], part["beside"])
     for rival in part["others"]:
         sides = [[{"method": method, "buffer_size": size} for method in (part["own"], rival)] for size in sizes]
         pairs = [on_scale(match(study.runs, *side, study.runs)) for side in sides]
         gaps = {name: _gap(name, *pairs) for name in part["measures"]}
-        for name, gap in gaps.items():
-            low, high = (-gap.high, -gap.low) if name in LESS_IS_BETTER else (gap.low, gap.high)
-            found.append(MEAN_ONLY if low > 0 else OPPOSITE_MEAN if high < 0 else NOT_SHOWN)
+        found += [
+            SUGGESTED if gap.low > 0 else OPPOSITE_SUGGESTED if gap.high < 0 else NOT_SHOWN for gap in gaps.values()
+        ]
         numbers = listing([f"{MEASURE_NAMES[name]} {_percent_interval(gap)}" for name, gap in gaps.items()])
         texts.append(f"over {rival}: {numbers}")
     text = (
@@ -177,48 +215,96 @@ def _gap(measure: str, first: Cells, second: Cells) -> Interval:
     else:
         own, other = ([PER_SEED[measure](pair[side]) for pair in crossed] for side in (0, 1))
         half = difference_interval(own, other, resamples=2000)
-    return Interval(*[2 * number for number in half])
+    more = Interval(*[2 * number for number in half])
+    return Interval(-more.value, -more.high, -more.low) if measure in LESS_IS_BETTER else more
 
 
 def _percent_interval(share: Interval) -> str:
-    return f"{share.value:+.0%} [{share.low:+.0%}, {share.high:+.0%}]".replace("-", "−")
+    return "{} [{}, {}]".format(*map(percent_text, share)).replace("-", "−")
 
 
 def varies_by_task(study: MeasuredStudy, part: Part) -> Observation:
-    """For each rival, how far the difference goes over cells: whether it has both signs."""
-    texts, found, seeds = [], [], []
+    """For each rival, whether the difference is another in other cells, by more than seeds explain."""
+    texts, p_values, seeds = [], [], []
     for rival in part["others"]:
         pairs = match(study.runs, {"method": part["own"]}, {"method": rival}, study.runs)
         apart = {
-            f"{own.config['task']} with {size_name(own.config['buffer_size'])}":
-            float(np.nanmean(auc(own.returns)) - np.nanmean(auc(other.returns))) / SCALES[own.config["task"]].range
+            f"{own.config['task']} with {size_name(own.config['buffer_size'])}": _auc_difference(own, other)
             for own, other in pairs
-        }  # fmt: skip
-        least, most = min(apart, key=apart.__getitem__), max(apart, key=apart.__getitem__)
-        found.append(YES if apart[least] < 0 < apart[most] else NOT_SHOWN)
+        }
+        least, most = (choose(apart, key=lambda cell: apart[cell][0]) for choose in (min, max))
+        p_values.append(heterogeneity(list(apart.values())))
         seeds.append(_fewest_seeds([run for pair in pairs for run in pair]))
-        texts.append(f"{rival}: from {apart[least]:+.0%} ({least}) to {apart[most]:+.0%} ({most})".replace("-0%", "0%"))
-    text = f"AUC of {part['own']} minus that of an ablation, in percent of the range, by cell. {'; '.join(texts)}."
+        ends = [f"{apart[cell][0]:+.0%} ({cell})".replace("-0%", "0%") for cell in (least, most)]
+        texts.append(f"{rival}: from {ends[0]} to {ends[1]}, p {p_text(p_values[-1])}")
+    text = (
+        f"AUC of {part['own']} minus that of an ablation, in percent of the range, by cell; p: Cochran's Q, whether "
+        f"the cells differ by more than their seeds explain. {'; '.join(texts)}."
+    )
+    found = [YES if p < LEVEL else NOT_SHOWN for p in holm(p_values)]
     return Observation(found, text.replace(" -", " −"), min(seeds, default=0))
 
 
+def _auc_difference(own: MeasuredCurves, other: MeasuredCurves) -> tuple[float, float]:
+    """As a share of the range, and its squared standard error."""
+    scores = [auc(run.returns) / SCALES[run.config["task"]].range for run in (own, other)]
+    return float(scores[0].mean() - scores[1].mean()), sum(float(np.var(x, ddof=1)) / len(x) for x in scores)
+
+
+def heterogeneity(effects: Sequence[tuple[float, float]]) -> float:
+    """p of Cochran's Q: effects with their squared standard errors are as far apart as chance would have them.
+
+    >>> round(heterogeneity([(1.0, 1.0), (3.0, 1.0)]), 3)  # Q = 2, one degree of freedom
+    0.157
+    """
+    apart, squared = np.array(effects).T
+    weights = 1 / np.maximum(squared, np.finfo(float).tiny)
+    mean = (weights * apart).sum() / weights.sum()
+    return float(chi2.sf((weights * (apart - mean) ** 2).sum(), len(apart) - 1))
+
+
+def task_by_task(study: MeasuredStudy, part: Part) -> Observation:
+    """One side minus the other by final return in each cell: what an average over cells may hide."""
+    pairs = match(study.runs, part["own"], part["others"], study.runs)
+    texts = []
+    for own, other in pairs:
+        shares = [final(run.returns) / SCALES[run.config["task"]].range for run in (own, other)]
+        texts.append(f"{own.config['task']} {_percent_interval(difference_interval([shares[0]], [shares[1]]))}")
+    text = f"Final difference by task, in percent of the range, not tested: {', '.join(texts)}."
+    return Observation([], text, _fewest_seeds([run for pair in pairs for run in pair]))
+
+
+def identical_runs(study: MeasuredStudy, part: Part) -> Observation:
+    """How many seeds of one method have the curve of another, number by number."""
+    pairs = match(study.runs, {"method": part["own"]}, {"method": part["other"]}, study.runs)
+    same = [
+        sum(np.array_equal(x, y, equal_nan=True) for x, y in zip(own.returns, other.returns, strict=False))
+        for own, other in pairs
+    ]
+    of = sum(min(len(own.returns), len(other.returns)) for own, other in pairs)
+    text = f"{sum(same)} of {of} runs of {part['own']} are the run of {part['other']} with the same seed, bit for bit."
+    return Observation([], text, _fewest_seeds([own for own, _ in pairs]))
+
+
 def context_matrix(study: MeasuredStudy, part: Part) -> Observation:
-    """Whether training on a context lowers its own loss and raises that of the others: cells with that sign."""
+    """Whether training on a context lowers its own loss and raises that of the others, in the median cell of a seed."""
     texts, found, seeds = [], [], []
     for run in study.results.runs:
         if run.variant or run.config["task"] != part["task"] or run.config["method"] not in part["methods"]:
             continue
         analysis = run.analyses["context_matrix"]
         matrix, per_seed = np.array(analysis["matrix"], float), np.array(analysis["per_seed"], float)
-        own, others = np.diag(matrix), matrix[~np.eye(len(matrix), dtype=bool)]
-        lowered, raised = int((own < 0).sum()), int((others > 0).sum())
-        found.append(YES if lowered == len(own) and raised == len(others) else NOT_SHOWN)
+        diagonal = np.eye(len(matrix), dtype=bool)
+        medians = [mean_interval(np.nanmedian(per_seed[:, cells], axis=1)) for cells in (diagonal, ~diagonal)]
+        found += [below(0.0, medians[0]), above(0.0, medians[1])]
+        own, others = matrix[diagonal], matrix[~diagonal]
         seeds.append(len(per_seed))
+        middle = [interval_text(it, "{:+.1%}".format).replace("-", "−") for it in medians]
         texts.append(
-            f"{run.config['method']}: its own loss falls for {lowered} of {len(own)} contexts (mean "
-            f"{own.mean():+.1%}, from {own.min():+.1%} to {own.max():+.1%}), that of another rises in "
-            f"{raised} of {len(others)} cells (mean {others.mean():+.1%}, {_smallest_text(others)}). "
-            f"By seed: {_signs_text(per_seed)}"
+            f"{run.config['method']}: its own loss changes by {middle[0]} and that of another by {middle[1]} in the "
+            f"median cell of a seed. In the means over seeds it falls for {(own < 0).sum()} of {len(own)} contexts "
+            f"(mean {own.mean():+.1%}), and rises in {(others > 0).sum()} of {len(others)} other cells (mean "
+            f"{others.mean():+.1%}, {_smallest_text(others)}). By seed: {_signs_text(per_seed)}"
         )
     return Observation(found, f"{'; '.join(texts)}.", min(seeds, default=0))
 
@@ -239,29 +325,25 @@ def _signs_text(per_seed: np.ndarray) -> str:
 
 
 def best_contexts(study: MeasuredStudy, part: Part) -> Observation:
-    """Which k is the best on a task, by highest, final and AUC."""
+    """Whether a k is within a tenth of the range of the best on its task, by final return and by AUC."""
     runs = [run for run in select(study.runs, {"method": "iq"}) if run.config["task"] in part["best"]]
     texts, found = [], []
     for task in unique(run.config["task"] for run in runs):
-        here = [run for run in runs if run.config["task"] == task]
-        by: dict[str, Callable[[MeasuredCurves], float]] = {
-            "highest": lambda run: highest(run.returns),
-            "final": lambda run: float(np.nanmean(final(run.returns))),
-            "AUC": lambda run: float(np.nanmean(auc(run.returns))),
-        }
-        best = {name: max(here, key=number) for name, number in by.items()}
-        worst = {name: min(here, key=number) for name, number in by.items()}
-        for name in by:
-            is_best, is_worst = (ends[name].config["contexts"] == part["best"][task] for ends in (best, worst))
-            found.append(YES if is_best else OPPOSITE if is_worst else NOT_SHOWN)
-        named = [
-            listing(
-                [f"k = {run.config['contexts']} by {name} ({return_text(by[name](run))})" for name, run in of.items()]
+        here = {run.config["contexts"]: run for run in runs if run.config["task"] == task}
+        named = here[part["best"][task]]
+        for name, score in (("final return", final), ("AUC", auc)):
+            best = max(here.values(), key=lambda run, score=score: np.nanmean(score(run.returns)))
+            apart = difference_interval([score(best.returns)], [score(named.returns)])
+            short = Interval(*[end / SCALES[task].range for end in apart])
+            found.append(below(ALIKE, short))
+            ks = ", ".join(f"{k}: {return_text(float(np.nanmean(score(run.returns))))}" for k, run in here.items())
+            texts.append(
+                f"{task} by {name} ({ks}): the best is k = {best.config['contexts']}, and k = "
+                f"{named.config['contexts']} is short of it by {short.value:.0%} [{short.low:.0%}, {short.high:.0%}] "
+                f"of the range".replace("-", "−")
             )
-            for of in (best, worst)
-        ]
-        texts.append(f"{task}: the best is {named[0]}; the worst is {named[1]}")
-    return Observation(found, f"{'; '.join(texts)}.", _fewest_seeds(runs))
+    text = f"Within {ALIKE:.0%} of the best. {'; '.join(texts)}."
+    return Observation(found, text, _fewest_seeds(runs))
 
 
 def cost(study: MeasuredStudy, part: Part) -> Observation:
@@ -270,14 +352,14 @@ def cost(study: MeasuredStudy, part: Part) -> Observation:
     own, other = (by_method[part[side]].analyses["cost"] for side in ("own", "other"))
     slower = own["seconds_per_million_steps"] / other["seconds_per_million_steps"]
     more = {name: own["flops"][name] / other["flops"][name] for name in own["flops"]}
-    found = [YES if ratio <= part["most"] else NOT_SHOWN for ratio in (slower, *more.values())]
+    found = [YES if ratio <= part["most"] else OPPOSITE for ratio in (slower, *more.values())]
     counts = listing([f"{ratio:.2f} times {name}" for name, ratio in more.items()])
     text = f"{part['own']} takes {slower:.2f} times the time of {part['other']} per step; operations: {counts}."
     return Observation(found, text, by_method[part["own"]].config["seeds"])
 
 
 def last_values(study: MeasuredStudy, part: Part) -> Observation:
-    """The mean of a column over the last tenth of the run, lower for the first method than for the second."""
+    """The mean of a column over the last tenth of the run: is it lower for the first method than for the second?"""
     means = {}
     for run in study.results.runs:
         last = _last_tenth(study, run.id)
@@ -288,8 +370,9 @@ def last_values(study: MeasuredStudy, part: Part) -> Observation:
         f"{np.nanmean(values):.3g} for {part[side]} (by seed {', '.join(f'{value:.2g}' for value in values)})"
         for side, values in (("own", own), ("other", other))
     ]
+    apart = difference_interval([own], [other])
     text = f"Mean of `{part['column']}` over the last tenth: {'; '.join(of_each)}."
-    return Observation([YES if np.nanmean(own) < np.nanmean(other) else NOT_SHOWN], text, len(own))
+    return Observation([below(0.0, apart)], text, len(own))
 
 
 def _last_tenth(study: MeasuredStudy, run: str) -> pl.DataFrame:
@@ -305,7 +388,7 @@ def heads_apart(study: MeasuredStudy, part: Part) -> Observation:
         heads = np.nanmean(np.array(rows[part["column"]].to_list(), float), axis=0)
         highest_of.append(heads.max())
         texts.append(", ".join(f"{value:.1f}" for value in heads))
-    found = YES if max(highest_of) <= part["most"] else NOT_SHOWN
+    found = below(HALF_OF_THE_SEEDS, share_interval(int((np.array(highest_of) > part["most"]).sum()), len(highest_of)))
     text = f"Mean of `{part['column']}` over the last tenth, the heads of each seed: {'; '.join(texts)}."
     return Observation([found], text.replace("-", "−"), len(texts))
 
@@ -313,7 +396,7 @@ def heads_apart(study: MeasuredStudy, part: Part) -> Observation:
 def moves_with_return(study: MeasuredStudy, part: Part) -> Observation:
     """Spearman's ρ of each seed between a column in a period and how far the return moves into it, and into the next.
 
-    The means over seeds have intervals and no test, so at best a claim is shown in the mean.
+    The means over seeds have intervals and no test, so at best a claim is suggested.
     """
     seeds = study.results.curves.sort("seed", "step").partition_by("seed", maintain_order=True)
     of = {
@@ -321,7 +404,7 @@ def moves_with_return(study: MeasuredStudy, part: Part) -> Observation:
         for where, later in (("in it", 0), ("in the next", 1))
     }
     low, high = of["in it"].low, of["in it"].high
-    found = [MEAN_ONLY if high < 0 else OPPOSITE_MEAN if low > 0 else NOT_SHOWN]
+    found = [SUGGESTED if high < 0 else OPPOSITE_SUGGESTED if low > 0 else NOT_SHOWN]
     numbers = listing([f"{where} {interval_text(rho, '{:+.2f}'.format)}" for where, rho in of.items()])
     text = (
         f"Spearman's ρ between `{part['column']}` of a period and the change of the return, mean over seeds with its "
@@ -331,8 +414,6 @@ def moves_with_return(study: MeasuredStudy, part: Part) -> Observation:
 
 
 def _rank_correlation(rows: pl.DataFrame, name: str, later: int) -> float:
-    from scipy.stats import spearmanr
-
     change = np.diff(rows["return"].to_numpy().astype(float))[later:]
     column = rows[name].to_numpy().astype(float)[1 : len(change) + 1]
     known = np.isfinite(change) & np.isfinite(column)
@@ -350,6 +431,8 @@ KINDS: dict[str, Callable[[MeasuredStudy, Part], Observation]] = {
     "never collapses": never_collapses,
     "larger advantage": larger_advantage,
     "varies by task": varies_by_task,
+    "task by task": task_by_task,
+    "identical runs": identical_runs,
     "heads apart": heads_apart,
     "context matrix": context_matrix,
     "best contexts": best_contexts,

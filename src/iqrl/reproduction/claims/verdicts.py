@@ -8,29 +8,31 @@ from iqrl.diagnostics.text import listing
 from iqrl.reproduction.claims.contrasts import LESS_IS_BETTER, Contrast, Effect
 from iqrl.statistics.curves import NEVER_LEARNED
 
-HOLDS, IN_PART, FAILS, UNTESTED = "holds", "holds in part", "does not hold", "not testable here"
-YES, MEAN_ONLY, NOT_SHOWN, OPPOSITE = "yes", "in the mean only", "not shown", "the opposite"
-OPPOSITE_MEAN = "the opposite, in the mean only"
-CLOSE = "close, and not the same"
-AGAINST = {OPPOSITE, OPPOSITE_MEAN}
+HOLDS, IN_PART, FAILS, UNTESTED, NOT_RUN = (
+    "holds", "holds in part", "does not hold", "not testable here", "not run yet",
+)  # fmt: skip
+YES, SUGGESTED, NOT_SHOWN, OPPOSITE = "yes", "suggested", "not shown", "the opposite"
+OPPOSITE_SUGGESTED = "the opposite is suggested"
+WORDS = (YES, SUGGESTED, NOT_SHOWN, OPPOSITE_SUGGESTED, OPPOSITE)
+"""of findings, from the best for a claim to the worst"""
 LEVEL = 0.05
 ALIKE = 0.10
 """share of the range within which two sides are called comparable"""
 RULES = f"""\
-- By one measure, *yes*: the difference has the sign that the claim says, and its test, corrected for all tests of \
-this page, is below {LEVEL:g}. *In the mean only*: the 95% interval of the difference excludes 0, but the corrected \
-test is not below {LEVEL:g}. *The opposite*, and *the opposite, in the mean only*: the same with the other sign. \
-*Not shown*: all else; it does not say that there is no difference. Less deterioration counts only if no more seeds \
-of that side never learned: a return that was never reached cannot be lost.
-- A claim that two sides are comparable is *yes* if the whole interval of the difference lies within {ALIKE:.0%} of \
-the range and the test finds no difference, *close, and not the same* if it finds one. It is *the opposite* if the \
-whole interval lies outside, or the test finds a difference that may be larger, and *not shown* otherwise. The \
-{ALIKE:.0%} are our choice and generous.
-- That an advantage is larger with one buffer than with another is a difference of differences. It has an interval and \
-no test, so at best it is *in the mean only*.
-- A claim **holds** if it is *yes* against all that it names, by all measures that it is about. It is **not shown** if \
-it is *not shown* throughout, and **does not hold** if some of it is the opposite and nothing of it is shown. \
-Otherwise it **holds in part**."""
+- A finding is one comparison by one measure, or one observation. It is *yes* if the difference has the sign that the \
+claim says and its test, corrected for all tests of this page, is below {LEVEL:g}. It is *suggested* if the 95% \
+interval of the difference excludes 0 and the corrected test is not below {LEVEL:g}. *The opposite*, and *the opposite \
+is suggested*: the same with the other sign. *Not shown*: all else; it does not say that there is no difference. Less \
+deterioration does not count for the side of which a larger share of seeds never learned: a return that was never \
+reached cannot be lost.
+- That two sides are comparable is *yes* if the whole interval of the difference lies within {ALIKE:.0%} of the range. \
+If it lies outside, it is *the opposite*, or *the opposite is suggested* where the corrected test finds no difference. \
+Otherwise it is *not shown*. The {ALIKE:.0%} are our choice and generous.
+- Observations, such as a return that is near the best or a share of seeds that collapse, are judged by their 95% \
+interval, without a correction. That an advantage is larger with one buffer than with another is a difference of \
+differences. It has an interval and no test, so at best it is *suggested*.
+- A claim **holds** if all findings are *yes*, and **holds in part** if some are. If none is, it **does not hold** \
+where one is *the opposite*, and is **not shown** otherwise. The column *findings* counts them."""
 
 
 def support(one: Contrast, measure: str, says: str) -> str:
@@ -38,41 +40,51 @@ def support(one: Contrast, measure: str, says: str) -> str:
     effect = one.effects[measure]
     if says == "alike":
         return _alike(effect)
-    if measure == "fall":
-        favoured, other = one.fates if says == "better" else one.fates[::-1]
-        if favoured[NEVER_LEARNED] > other[NEVER_LEARNED]:
-            return NOT_SHOWN
+    if measure == "fall" and _learned_less(one):
+        return NOT_SHOWN
     sign = (-1 if measure in LESS_IS_BETTER else 1) * (-1 if says == "worse" else 1)
-    ahead, ends = sign * effect.share.value > 0, (sign * effect.share.low, sign * effect.share.high)
-    if effect.adjusted >= LEVEL:
-        return MEAN_ONLY if min(ends) > 0 else OPPOSITE_MEAN if max(ends) < 0 else NOT_SHOWN
-    # The test is of wins. Where the mean has the other sign, neither side is the better one throughout.
-    wins = ahead if effect.wins is None else (effect.wins.value > 0.5) != (says == "worse")
-    return YES if wins and ahead else NOT_SHOWN if wins or ahead else OPPOSITE
+    low, high = sorted((sign * effect.share.low, sign * effect.share.high))
+    if effect.adjusted < LEVEL:
+        return YES if sign * effect.share.value > 0 else OPPOSITE
+    return SUGGESTED if low > 0 else OPPOSITE_SUGGESTED if high < 0 else NOT_SHOWN
+
+
+def _learned_less(one: Contrast) -> bool:
+    """Whether the side that lost less has the larger share of seeds that never learned."""
+    never = [fates[NEVER_LEARNED] / fates.total() if fates else 0.0 for fates in one.fates]
+    lost_less = 0 if one.effects["fall"].share.value < 0 else 1
+    return never[lost_less] > never[1 - lost_less]
 
 
 def _alike(effect: Effect) -> str:
-    differs = effect.adjusted < LEVEL
     if effect.share.low >= -ALIKE and effect.share.high <= ALIKE:
-        return CLOSE if differs else YES
-    return OPPOSITE if differs or effect.share.low > ALIKE or effect.share.high < -ALIKE else NOT_SHOWN
+        return YES
+    if effect.share.low > ALIKE or effect.share.high < -ALIKE:
+        return OPPOSITE if effect.adjusted < LEVEL else OPPOSITE_SUGGESTED
+    return NOT_SHOWN
 
 
 def verdict(found: Sequence[str]) -> str:
     """Of all that was found for a claim.
 
-    >>> verdict(["yes", "yes"]), verdict(["yes", "not shown"]), verdict(["not shown", "the opposite"]), verdict([])
+    >>> verdict(["yes", "yes"]), verdict(["yes", "not shown"]), verdict(["suggested", "the opposite"]), verdict([])
     ('holds', 'holds in part', 'does not hold', 'not testable here')
-    >>> verdict(["not shown", "not shown"])
+    >>> verdict(["suggested", "the opposite is suggested"])
     'not shown'
     """
     if not found:
         return UNTESTED
-    if all(one == YES for one in found):
-        return HOLDS
-    if any(one in (YES, MEAN_ONLY, CLOSE) for one in found):
-        return IN_PART
-    return FAILS if AGAINST.intersection(found) else NOT_SHOWN
+    if YES in found:
+        return HOLDS if set(found) == {YES} else IN_PART
+    return FAILS if OPPOSITE in found else NOT_SHOWN
+
+
+def counts_text(found: Sequence[str]) -> str:
+    """
+    >>> counts_text(["yes", "not shown", "yes"])
+    '2 yes, 1 not shown'
+    """
+    return ", ".join(f"{found.count(word)} {word}" for word in WORDS if word in found)
 
 
 def by_rival(contrasts: Sequence[Contrast], measure: str, says: str) -> str:
