@@ -45,7 +45,7 @@ def data_of(page):
 
 def test_summaries_by_hand(small):
     dqn, iq = summarise_runs(small)
-    assert (dqn.printed, dqn.highest, dqn.verdict.name) == (106.0, 110.0, "as printed")
+    assert (dqn.printed, dqn.highest, dqn.verdict.name) == (106.0, 110.0, "not told apart")
     assert (iq.printed, iq.highest, iq.verdict.name) == (200.0, 160.0, "below")
     # Of five of eight seeds, the mean of the last point is 158 to 162; stretched by √(13/3).
     assert iq.verdict.expected == pytest.approx((160.0, 160 - 2 * (13 / 3) ** 0.5, 160 + 2 * (13 / 3) ** 0.5))
@@ -66,7 +66,7 @@ def test_a_run_in_which_no_episode_ended():
     assert data_of(render_page([unknown]))["runs"][run.id]["values"]["return"] == [[None, None]]
 
 
-@pytest.mark.parametrize(("printed", "word"), [(150.0, "above"), (156.0, "as printed"), (170.0, "below")])
+@pytest.mark.parametrize(("printed", "word"), [(150.0, "above"), (156.0, "not told apart"), (170.0, "below")])
 def test_a_printed_number_is_judged_by_its_spread_and_ours(printed, word):
     returns = np.array([[10.0, value] for value in (150, 155, 160, 160, 160, 160, 165, 170)])
     assert judge(returns, printed).name == word
@@ -79,13 +79,13 @@ def test_more_seeds_judge_more_sharply():
         inside = 0
         for _ in range(200):
             ours, theirs = (draw.normal(100, 20, (n, 12)) for n in (seeds, 5))
-            inside += judge(ours, float(theirs.mean(axis=0).max())).name == "as printed"
+            inside += judge(ours, float(theirs.mean(axis=0).max())).name == "not told apart"
         assert 0.88 <= inside / 200 <= 0.99
 
 
 def test_no_verdict_without_enough_seeds_or_a_printed_number():
     returns = np.full((8, 3), 100.0)
-    assert judge(returns, 100.0).name == "as printed"
+    assert judge(returns, 100.0).name == "not told apart"
     assert judge(returns[:7], 100.0) is None
     assert judge(returns, None) is None
 
@@ -183,7 +183,7 @@ def test_highest_returns_by_hand(small):
         ("dqn", [("106.0", False), ("110.0", False)]),
         ("iq", [("200.0", True), ("160.0", True)]),
     ]
-    assert count_verdicts(summarise_runs(small)) == {"as printed": 1, "above": 0, "below": 1}
+    assert count_verdicts(summarise_runs(small)) == {"not told apart": 1, "above": 0, "below": 1}
 
 
 def test_variants_are_columns_and_ties_are_all_bold():

@@ -59,8 +59,8 @@ SCALES = {
     "MountainCar-v0": Scale(worst=-200.0, random=-200.0, best=-100.0),
     "MountainCar": Scale(worst=-1000.0, random=-1000.0, best=-100.0),
 }
-AS_PRINTED, ABOVE, BELOW = "as printed", "above", "below"
-SIGNS = {AS_PRINTED: "≈", ABOVE: "▲", BELOW: "▼"}
+NOT_APART, ABOVE, BELOW = "not told apart", "above", "below"
+SIGNS = {NOT_APART: "≈", ABOVE: "▲", BELOW: "▼"}
 
 
 class Verdict(NamedTuple):
@@ -79,7 +79,7 @@ def judge(returns: np.ndarray, printed: float | None, digit: float = 0.1) -> Ver
     if highest is None or printed is None or len(returns) < FEWEST_SEEDS:
         return None
     expected = Interval(highest, *_ends_of_five(returns))
-    name = ABOVE if printed < expected.low - digit / 2 else BELOW if printed > expected.high + digit / 2 else AS_PRINTED
+    name = ABOVE if printed < expected.low - digit / 2 else BELOW if printed > expected.high + digit / 2 else NOT_APART
     return Verdict(name=name, expected=expected)
 
 
@@ -99,8 +99,8 @@ def verdict_legend() -> str:
     return (
         f"Verdict: our highest return beside the number that the paper prints. The paper gives no spread over its "
         f"{PAPERS_RUNS} runs, so it is estimated from our seeds: from the highest returns of all choices of "
-        f"{PAPERS_RUNS} of them, widened for the uncertainty of our own number. {SIGNS[AS_PRINTED]} {AS_PRINTED}: "
-        f"{PAPERS_RUNS} runs such as ours would print such a number, 19 times of 20. {SIGNS[ABOVE]} {ABOVE} or "
+        f"{PAPERS_RUNS} of them, widened for the uncertainty of our own number. {SIGNS[NOT_APART]} {NOT_APART}: the "
+        f"printed number lies in the range of 19 in 20 such prints, which can be wide. {SIGNS[ABOVE]} {ABOVE} or "
         f"{SIGNS[BELOW]} {BELOW}: our runs are above it or below it. There is no verdict for runs with other settings "
         f"or another length than the paper's, nor for fewer than {FEWEST_SEEDS} seeds."
     )
