@@ -47,7 +47,7 @@ def results(content=CONTENT, keep=lambda planned: True):
 
 
 def curves(run):
-    seeds, steps = np.repeat([0, 1], 3), np.tile([1000, 2000, 3000], 2)
+    seeds, steps = run.seed + np.repeat([0, 1], 3), np.tile([1000, 2000, 3000], 2)
     values = RETURNS[run.method, run.learning_rate] + seeds + steps / 1000
     lists = [[0.5, 0.5]] * 6
     columns = {"run": [run.identity] * 6, "seed": seeds, "step": steps, "return": values, "occupancy": lists}
@@ -73,6 +73,25 @@ def test_an_export_is_read_as_the_study_it_came_from(tmp_path):
     again = write_export([read], tmp_path / "again")
     assert again[0].read_bytes() == files[0].read_bytes(), "the same table, byte for byte"
     assert pl.read_csv(files[2])["occupancy"][0] == "[0.5, 0.5]"
+
+
+def test_where_runs_vary_the_first_seed_each_row_keeps_its_own(tmp_path):
+    block = CONTENT["runs"][0] | {"method": "dqn", "learning_rate": 0.1, "seed": [0, 2]}
+    made = results(CONTENT | {"runs": [block]})
+    write_export([made], tmp_path / "out")
+    read = load_results(tmp_path / "out")
+    assert read.curves.columns[:4] == ["run", "seed", "step", "return"]
+    assert read.curves.equals(made.curves.sort("run", "seed", "step"))
+
+
+def test_a_setting_that_a_method_lacks_is_empty_in_its_rows(tmp_path):
+    blocks = [CONTENT["runs"][0] | {"learning_rate": 0.1, "method": "dqn"}]
+    blocks += [blocks[0] | {"method": "iq", "contexts": [2, 3]}]
+    made = results(CONTENT | {"runs": blocks})
+    write_export([made], tmp_path / "out")
+    found = pl.read_parquet(tmp_path / "out" / "curves.parquet").group_by("method").agg(pl.col("contexts").unique())
+    assert {method: sorted(ks, key=str) for method, ks in found.iter_rows()} == {"dqn": [None], "iq": [2, 3]}
+    assert load_results(tmp_path / "out").runs == made.runs
 
 
 def test_the_manifest_says_what_made_each_run(tmp_path):

@@ -42,6 +42,8 @@ NAME_COLUMNS = ("study", "task", "method", "buffer_size")
 """columns of every export, beside the settings that the study varies"""
 
 
+OWN_COLUMNS = ("run", "seed", "step", "return")
+"""columns of every curve"""
 NEEDED = ("task", "method", "buffer_size", "seed", "seeds", "steps")
 """settings of a run that its tables and charts name"""
 
@@ -140,10 +142,9 @@ def concat_curves(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """One table, its rows and columns in a fixed order; a column that a run does not have is null there."""
     tables = list(tables)
     if not tables:
-        return pl.DataFrame({"run": [], "seed": [], "step": [], "return": []})
+        return pl.DataFrame({name: [] for name in OWN_COLUMNS})
     joined = pl.concat(tables, how="diagonal_relaxed")
-    first = ["run", "seed", "step", "return"]
-    columns = first + sorted(set(joined.columns) - set(first))
+    columns = [*OWN_COLUMNS, *sorted(set(joined.columns) - set(OWN_COLUMNS))]
     return joined.select(columns).sort("run", "seed", "step")
 
 
@@ -167,7 +168,7 @@ def _read_export(path: Path) -> StudyResults:
         # The table repeats in each row what its run is, which the records have too.
         repeated = {"study", "variant", *(name for record in records for name in record.varied), *NAME_COLUMNS}
         curves = concat_curves(
-            [curves.drop((repeated - {"run"}) & set(curves.columns)).unique(["run", "seed", "step"])]
+            [curves.drop((repeated - {*OWN_COLUMNS}) & set(curves.columns)).unique(["run", "seed", "step"])]
         )
         for record in {record.id: record for record in records}.values():
             rows = curves.filter(pl.col("run") == record.id)
@@ -250,7 +251,8 @@ def tidy_curves(results: StudyResults) -> pl.DataFrame:
     """The curves, each row with the names and the varied settings of its run."""
     if not results.runs:
         return results.curves
-    varied = sorted({name for record in results.runs for name in record.varied} - set(NAME_COLUMNS))
+    # Where runs vary the first of their seeds, each row has its own.
+    varied = sorted({name for record in results.runs for name in record.varied} - {*NAME_COLUMNS, *OWN_COLUMNS})
     rows = [{"order": order} | _row_names(record, varied) for order, record in enumerate(results.runs)]
     names = pl.DataFrame(rows, infer_schema_length=None)
     curves = results.curves.select("run", *[name for name in results.curves.columns if name not in names.columns])
@@ -261,7 +263,8 @@ def tidy_curves(results: StudyResults) -> pl.DataFrame:
 def _row_names(record: RunRecord, varied: Sequence[str]) -> dict[str, Any]:
     config = record.config | {"study": record.study}
     plain = lambda value: json.dumps(value) if isinstance(value, list) else value
-    named = {name: plain(config[name]) for name in (*NAME_COLUMNS, *varied)}
+    # A method may lack a setting that others vary.
+    named = {name: plain(config.get(name)) for name in (*NAME_COLUMNS, *varied)}
     return {"study": named.pop("study"), "variant": record.variant} | named | {"run": record.id}
 
 
