@@ -56,6 +56,44 @@ def test_the_tuned_rivals_beside_their_preset():
     assert np.allclose(sentence("results.md", r"tuned IQ ends (\d+)% of the range higher"), [ahead], atol=0.51)
 
 
+def test_what_the_ablations_say():
+    curves, area = curves_of("ablations"), NUMBERS["AUC"]
+    of = lambda task, part, size, score: score(curves["", task, f"iq{part}", size]).mean()
+    ahead = [100 * (of(task, "-no-distillation", size, final) - of(task, "", size, final)) / RANGE[task]
+             for task in TASKS for size in (1, 100)]  # fmt: skip
+    pattern = (
+        r"Without distillation IQ ends higher\*\*, by (\d+)% .*? ends at (\d+) instead of (\d+), on Pendulum at (−\d+) "
+        r"instead of (−\d+)"
+    )
+    exact = [np.mean(ahead)]
+    exact += [of(task, part, 1, final) for task in ("CartPole-v1", "Pendulum-v0") for part in ("-no-distillation", "")]
+    assert np.allclose(sentence("results.md", pattern), exact, atol=0.51)
+    pattern = (
+        r"without replay \((\d+) against (\d+), (\d+) against (\d+)\) and ahead on Pendulum \((−\d+) against (−\d+)\)"
+    )
+    tasks = ("CartPole-v0", "CartPole-v1", "Pendulum-v0")
+    exact = [of(task, part, 1, area) for task in tasks for part in ("-no-clustering", "")]
+    assert np.allclose(sentence("results.md", pattern), exact, atol=0.51)
+    pattern = (
+        r"p \.0004: (\d+) against (\d+) on CartPole-v0, (\d+) against (\d+) on CartPole-v1\).*? on Pendulum "
+        r"\((−\d+) against (−\d+)\)"
+    )
+    exact = [of(task, part, 1, area) for task in tasks[:2] for part in ("-no-multi-head", "")]
+    exact += [of("Pendulum-v0", part, 100, area) for part in ("-no-multi-head", "")]
+    assert np.allclose(sentence("results.md", pattern), exact, atol=0.51)
+
+
+def test_what_the_numbers_of_contexts_say():
+    found = {(run["config"]["task"], run["config"]["contexts"]): returns for run, returns in runs_of("k")
+             if run["config"]["method"] == "iq"}  # fmt: skip
+    three = [NUMBERS["AUC"](found[task, 3]).mean() for task in ("CartPole-v0", "CartPole-v1", "Acrobot-v1")]
+    assert np.allclose(sentence("results.md", r"\(AUC (\d+), (\d+) and (−\d+)\)"), three, atol=0.51)
+    ends = {k: final(found["CartPole-v0", k]).mean() for k in range(1, 6)}
+    pattern = r"above it on CartPole-v0 \((\d+) to (\d+), k = 3 has (\d+)\)"
+    others = [ends[k] for k in (1, 2, 4, 5)]
+    assert np.allclose(sentence("results.md", pattern), [min(others), max(others), ends[3]], atol=0.51)
+
+
 def leads(name, other, size):
     """local-q less a DQN of no-memory-tuned, in percent of each task's range."""
     own, others = curves_of("no-memory"), curves_of("no-memory-tuned")

@@ -334,6 +334,14 @@ def test_figures_of_heads_and_odd_names(tmp_path, odd):
     assert run.config["method"].replace("<", "&lt;").replace(">", "&gt;") in paths[1].read_text()
 
 
+def test_bands_of_figures_are_what_was_asked_for(tmp_path, small):
+    drawn = {}
+    for spread in ("deviation", "interval"):
+        (tmp_path / spread).mkdir()
+        drawn[spread] = draw_study(small, tmp_path / spread, formats=[".svg"], spread=spread)[0].read_text()
+    assert drawn["deviation"] != drawn["interval"]
+
+
 def test_nothing_to_report_is_refused(tmp_path):
     with pytest.raises(BadInput, match="no finished runs"):
         write_report([study([], [pl.DataFrame()])], tmp_path)

@@ -225,8 +225,12 @@ def draw_study(
     directory: str | Path,
     comparisons: Sequence[Comparison] = (),
     formats: Sequence[str] = STUDY_FORMATS,
+    spread: str = "deviation",
 ) -> list[Path]:
-    """A figure per metric of the study in each format; their paths. `comparisons` have profiles to draw."""
+    """A figure per metric of the study in each format; their paths. `comparisons` have profiles to draw.
+
+    `spread`: what the bands of curves are, one of SPREADS.
+    """
     charts = [*charts_of(study), *profile_charts(comparisons)]
     colours = {name: COLOURS[number] for name, number in shared_colours([line_names(charts)]).items()}
     paths = []
@@ -234,7 +238,7 @@ def draw_study(
         for variant, drawn in _split_if_crowded(study, list(members)):
             name = file_name("-".join(filter(None, [study.name, metric, variant])))
             files = [Path(directory) / f"{name}{ending}" for ending in formats]
-            _draw_charts(study, drawn, colours, files)
+            _draw_charts(study, drawn, colours, files, spread)
             paths += files
     return paths
 
@@ -263,7 +267,9 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.=-]+", "-", name)
 
 
-def _draw_charts(study: StudyResults, charts: Sequence[Chart], colours: dict[str, str], files: list[Path]) -> None:
+def _draw_charts(
+    study: StudyResults, charts: Sequence[Chart], colours: dict[str, str], files: list[Path], spread: str
+) -> None:
     columns = _columns(charts)
     rows = math.ceil(len(charts) / columns)
     # Names of methods and settings are text: a dollar sign in one does not begin a formula.
@@ -271,7 +277,7 @@ def _draw_charts(study: StudyResults, charts: Sequence[Chart], colours: dict[str
     with matplotlib.rc_context({"text.parse_math": False}), drawing(files[0], *size, also=files[1:]) as figure:
         axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
         for axis, chart in zip(axes, charts, strict=False):
-            _draw_chart(axis, study, chart, colours)
+            _draw_chart(axis, study, chart, colours, spread)
             axis.set_title(textwrap.fill(chart.title, TITLE_WIDTH), fontsize=10)
         for axis in axes[len(charts) :]:
             axis.set_visible(False)
@@ -314,9 +320,9 @@ def _legend(figure: Figure, axes: Sequence[Axes], columns: int = 5) -> None:
     figure.set_figheight(figure.get_figheight() + max(needed - LEGEND_LINE, 0.0))
 
 
-def _draw_chart(axis: Axes, study: StudyResults, chart: Chart, colours: dict[str, str]) -> None:
+def _draw_chart(axis: Axes, study: StudyResults, chart: Chart, colours: dict[str, str], spread: str) -> None:
     if isinstance(chart, CurveChart):
-        _draw_curves(axis, study, chart, colours)
+        _draw_curves(axis, study, chart, colours, spread)
     elif isinstance(chart, BarChart):
         _draw_bars(axis, chart, colours)
     elif isinstance(chart, ProfileChart):
@@ -325,11 +331,12 @@ def _draw_chart(axis: Axes, study: StudyResults, chart: Chart, colours: dict[str
         _draw_matrix(axis, chart)
 
 
-def _draw_curves(axis: Axes, study: StudyResults, chart: CurveChart, colours: dict[str, str]) -> None:
+def _draw_curves(axis: Axes, study: StudyResults, chart: CurveChart, colours: dict[str, str], spread: str) -> None:
     for line in chart.lines:
         steps, values = steps_and_values(study.curves.filter(pl.col("run") == line.run), chart.metric, line.head)
         if np.isfinite(values).any():
-            draw_curve(axis, steps, values, _name(line), colours[line.name], seeds=False, linestyle=_dash(study, line))
+            style: dict[str, Any] = {"seeds": False, "spread": spread, "linestyle": _dash(study, line)}
+            draw_curve(axis, steps, values, _name(line), colours[line.name], **style)
     style_step_axis(axis)
     if axis_kind(chart.metric, study.curves[chart.metric]) == LOG:
         axis.set_yscale("log")
