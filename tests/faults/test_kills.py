@@ -30,7 +30,7 @@ def test_a_full_disk_a_kill_and_two_at_once(tmp_path):
     os.kill(process.pid, signal.SIGCONT)
     time.sleep(chance.uniform(0.0, 0.3))
     process.kill()
-    assert ended(process) == -signal.SIGKILL
+    assert ended(process) in (-signal.SIGKILL, 0), "killed, or quicker than that"
     age_files(path, chance)
 
     codes = sorted(map(ended, [killed.start(path), killed.start(path)]))
