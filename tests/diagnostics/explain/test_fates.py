@@ -119,8 +119,8 @@ RUNS = {
     ),
     "DQN without replay": (
         lambda: recorded("table1", method="dqn", task="CartPole-v1", buffer_size=1),
-        "**Never learned** in 5 of 10 seeds. The best level was 66.9 (seed 5); exploring reached 35.2; the task counts as "
-        "solved at 475.0. Of the others, 2 collapsed",
+        "**Never learned** in 5 of 10 seeds. The best level was 66.9 (seed 5); exploring reached 35.2; the task counts "
+        "as solved at 475.0. Of the others, 2 collapsed",
     ),
     "IQ without replay": (
         lambda: recorded("table1", method="iq", task="CartPole-v0", buffer_size=1),
