@@ -56,6 +56,16 @@ def test_the_tuned_rivals_beside_their_preset():
     assert np.allclose(sentence("results.md", r"tuned IQ ends (\d+)% of the range higher"), [ahead], atol=0.51)
 
 
+def test_srnn_in_the_forms_that_regularise():
+    curves, dqn = curves_of("table1-srnn"), curves_of("table1")
+    below = [np.mean([100 * (final(dqn["", task, "dqn", size]).mean()
+                             - final(curves[f"SRNN of units, {form}", task, "srnn", size]).mean()) / RANGE[task]
+                      for task in TASKS for size in (1, 100, 50_000)]) for form in ("tanh", "ReLU")]  # fmt: skip
+    assert np.allclose(
+        sentence("results.md", r"cells they end (\d+)% and (\d+)% of the range below DQN"), below, atol=0.51
+    )
+
+
 def test_what_the_ablations_say():
     curves, area = curves_of("ablations"), NUMBERS["AUC"]
     of = lambda task, part, size, score: score(curves["", task, f"iq{part}", size]).mean()

@@ -40,8 +40,6 @@ from iqrl.training.run_directory import RUN_FILE, RunStore, check_rows, is_prove
 CURVES_FILE, MANIFEST_FILE = "curves.parquet", "manifest.json"
 NAME_COLUMNS = ("study", "task", "method", "buffer_size")
 """columns of every export, beside the settings that the study varies"""
-
-
 OWN_COLUMNS = ("run", "seed", "step", "return")
 """columns of every curve"""
 NEEDED = ("task", "method", "buffer_size", "seed", "seeds", "steps")

@@ -72,7 +72,7 @@ class Contrast(NamedTuple):
     """how many seeds of all cells held, collapsed or never learned, on either side"""
     effects: dict[str, Effect]
     apart: tuple[int, int] = (0, 0)
-    """in how many cells the 95% interval lies on the first side's favour, and on the second's: by final return, or by
+    """in how many cells the 95% interval favours the first side, and in how many the second: by final return, or by
     interference where that is all there is; not corrected"""
     key: str = ""
     """which runs these are; several claims may be about the same"""
